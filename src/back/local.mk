@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libback.a
+libback_a_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libbase.a
+libbase_a_SOURCES = src/base/attr.h src/base/span.h src/base/bytes.h

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libcore.a
+libcore_a_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libfront.a
+libfront_a_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libio.a
+libio_a_SOURCES =

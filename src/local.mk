@@ -1,0 +1,2 @@
+bin_PROGRAMS += headgate
+headgate_SOURCES = src/headgate.c

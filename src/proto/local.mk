@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libproto.a
+libproto_a_SOURCES =
