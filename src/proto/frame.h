@@ -1,0 +1,105 @@
+// frame - cuts requests out of a client's bytes, in place, and judges their shape
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   0      1       2           4        5         6        8      12      16     24
+//   magic  opcode  key length  extras   datatype  vbucket  body   opaque  CAS    framing extras,
+//                  (0x08: framing u8, key u8)              length                extras, key, value
+//
+// What to do with a frame is known from its header alone, so the answer is the same however the
+// bytes arrive, and nobody waits for a body that will be refused:
+//
+//   hg_frame_decode   kind                       then
+//   HG_MORE           -                          read until total_bytes are there, decode again
+//   HG_OK             HG_FRAME_WHOLE             hg_frame_check; carry out or refuse; consume
+//                                                total_bytes
+//   HG_OK             HG_FRAME_SKIP              refuse as hg_frame_check says; drop total_bytes,
+//                                                arrived or not; the connection stays
+//   HG_BAD            HG_FRAME_BAD_LENGTHS,      refuse as hg_frame_check says, close
+//                     HG_FRAME_TOO_LONG
+//   HG_BAD            HG_FRAME_BAD_MAGIC         count by `stranger`, close
+//
+// Pure; the spans of a frame point into the caller's bytes and hold as long as those do.
+#ifndef HG_PROTO_FRAME_H
+#define HG_PROTO_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/codec.h"
+#include "base/span.h"
+#include "proto/opcode.h"
+
+#define HG_FRAME_HEADER_BYTES 24
+#define HG_MAGIC_REQUEST      0x80
+#define HG_MAGIC_REQUEST_ALT  0x08 // with framing extras
+#define HG_MAGIC_REPLY        0x81
+#define HG_MAGIC_REPLY_ALT    0x18 // with framing extras
+#define HG_DATATYPE_RAW       0x00
+#define HG_DATATYPE_JSON      0x01
+
+struct hg_frame_limits {
+    uint32_t max_frame_bytes; // of the body: framing extras, extras, key and value together
+    uint32_t max_value_bytes; // of an item; values of administration have their own limits
+};
+
+enum hg_frame_kind {
+    HG_FRAME_WHOLE,
+    HG_FRAME_SKIP,
+    HG_FRAME_BAD_LENGTHS,
+    HG_FRAME_TOO_LONG,
+    HG_FRAME_BAD_MAGIC,
+};
+
+/* Whose protocol a wrong first byte belongs to. */
+enum hg_stranger {
+    HG_STRANGER_OTHER,
+    HG_STRANGER_TEXT, // memcached's text protocol, HTTP, a person at a terminal
+    HG_STRANGER_TLS,
+    HG_STRANGER_RESP, // Redis
+    HG_STRANGER_COUNT,
+};
+
+struct hg_frame {
+    const struct hg_opcode_row *row; // NULL: an unknown opcode
+    uint64_t total_bytes;            // header and body; 24 while the header is not complete
+    uint64_t cas;
+    uint32_t opaque; // as it stands in memory, to be echoed: never swapped
+    uint16_t vbucket;
+    uint8_t opcode;
+    uint8_t datatype;
+    uint8_t kind;     // enum hg_frame_kind
+    uint8_t stranger; // enum hg_stranger, for HG_FRAME_BAD_MAGIC
+    struct hg_span framing;
+    struct hg_span extras;
+    struct hg_span key;
+    struct hg_span value;
+};
+
+/* Looks at the `have` bytes at `bytes`, the first of which begins a frame.
+ *
+ * HG_MORE: ret_frame->total_bytes says how many bytes the frame has; once it is more than
+ * HG_FRAME_HEADER_BYTES the header was read, everything but the bytes themselves is filled in, and
+ * of the spans (which lie where the body will be, if it is read behind the header) only what lies
+ * within `have` may be looked at.
+ * HG_OK, HG_BAD: see above. Except for HG_FRAME_BAD_MAGIC, row, opcode and opaque are always
+ * there for a reply; the spans of anything but a whole frame have their lengths, but no bytes. */
+enum hg_codec hg_frame_decode(const uint8_t *bytes, size_t have,
+                              const struct hg_frame_limits *limits,
+                              struct hg_frame *ret_frame) HG_MUST_USE;
+
+/* Judges a frame by its opcode's row: HG_STATUS_SUCCESS, or the status to refuse it with and, in
+ * ret_why, a static text that says what is wrong and what is right (untouched on success).
+ * `features` is the set in force (proto/hello.h). Frame info is judged by hg_frameinfo_decode. */
+uint16_t hg_frame_check(const struct hg_frame *frame, uint32_t features,
+                        const char **ret_why) HG_MUST_USE;
+
+/* Writes the text for a refused frame with the numbers in it ("value of 1048600 bytes, at most
+ * 1048576 are accepted") as a string into out; returns its length, cut to cap - 1. */
+size_t hg_frame_explain(const struct hg_frame *frame, const struct hg_frame_limits *limits,
+                        const char *why, char *out, size_t cap);
+
+/* "text", "tls", "resp", "other". */
+const char *hg_stranger_name(enum hg_stranger stranger);
+
+#endif
