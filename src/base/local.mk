@@ -1,2 +1,2 @@
 noinst_LIBRARIES += libbase.a
-libbase_a_SOURCES = src/base/attr.h src/base/span.h src/base/bytes.h
+libbase_a_SOURCES = src/base/attr.h src/base/span.h src/base/bytes.h src/base/prng.h
