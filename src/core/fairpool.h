@@ -8,8 +8,8 @@
 // When all wants fit, what is left is spread evenly, so that a bucket that wakes up need not wait
 // for a slice.
 //
-// Pure, O(n log n) without allocation: sorts `order` fields in place. Source: Bertsekas and
-// Gallager, Data Networks, 6.5.2 (max-min flow control).
+// Pure. The level is found by bisection: O(n log cap), no memory. Source: Bertsekas and Gallager,
+// Data Networks, 6.5.2 (max-min flow control).
 #ifndef HG_CORE_FAIRPOOL_H
 #define HG_CORE_FAIRPOOL_H
 
@@ -25,7 +25,6 @@ struct hg_fair {
     uint64_t want;  // by the end of the slice: HG_FAIR_INFINITE while it holds or was refused
     uint64_t most;  // an upper bound: its hard limit
     uint64_t share; // the answer
-    uint32_t order; // internal
 };
 
 /* What all buckets together may have taken at slice `slice`; the last is the whole pool. */
