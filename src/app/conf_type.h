@@ -22,7 +22,7 @@
     V(RING_CONSISTENT, "consistent") V(RING_MODULA, "modula")
 #define HG_CONF_HASH_VALUES(V) V(HASH_DEFAULT, "default") V(HASH_MD5, "md5") V(HASH_CRC, "crc") \
     V(HASH_FNV1_64, "fnv1_64") V(HASH_FNV1A_64, "fnv1a_64") V(HASH_FNV1_32, "fnv1_32") \
-    V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") V(HASH_HSIEH, "hsieh")
+    V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") V(HASH_MURMUR3, "murmur3")
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")

@@ -64,8 +64,10 @@ HG_MUST_USE int hg_state_set_data_limit(struct hg_state *state, struct hg_span b
    bucket of that name is forgotten. */
 HG_MUST_USE int hg_state_create_bucket(struct hg_state *state,
                                        const struct hg_conf_tenant *settings);
-/* Opcode 86: forgets what was set for it, and keeps a bucket of the file deleted over restarts. */
-HG_MUST_USE int hg_state_delete_bucket(struct hg_state *state, struct hg_span bucket);
+/* Opcode 86: forgets what was set for it, and keeps a bucket of the file (conf, without the state)
+   deleted over restarts. */
+HG_MUST_USE int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
+                                       struct hg_span bucket);
 /* Back to the file's. All of the node's settings, or the throttle properties and data limit of a
  * bucket. */
 void hg_state_unset_node(struct hg_state *state);

@@ -50,7 +50,8 @@ const struct hg_user *hg_users_find(const struct hg_users *users, struct hg_span
 const char *hg_user_name(const struct hg_user *user);
 /* The user's secret for a hash, or NULL. */
 const struct hg_secret *hg_user_secret(const struct hg_user *user, enum hg_secret_hash hash);
-/* The one to check a plain password with: SHA-256 if there is one, never NULL. */
+/* The one to check a plain password with: SHA-256 if there is one; NULL if the user cannot log in
+   (then check against hg_users_fake_secret, so that it takes the same time). */
 const struct hg_secret *hg_user_plain_secret(const struct hg_user *user);
 
 /* What the user may do with the bucket selected (bucket.at NULL: with none selected): bits of
@@ -67,6 +68,10 @@ bool hg_users_may_see(const struct hg_users *users, const struct hg_user *user,
    a real one. No password fits it. */
 void hg_users_fake_secret(const struct hg_users *users, struct hg_span name,
                           enum hg_secret_hash hash, struct hg_secret *ret);
+
+/* Takes over the key that fake secrets are made with, so that a reload does not change them; before
+   the new snapshot is shown to anyone. */
+void hg_users_keep_key(struct hg_users *now, const struct hg_users *before);
 
 /* Whether a connection logged in under the old snapshot must be closed: the user is gone, or has
    other secrets. */
