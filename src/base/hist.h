@@ -1,9 +1,9 @@
 // hist - a histogram of durations or sizes: fixed memory, constant time, a known error
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Log-linear: each power of two is cut into 64 equal buckets, and the values below 64 have one bucket
-// each. A bucket is therefore at most 1/64 of its values wide: what a percentile says is never too
-// low and at most 1.6 % too high.
+// Log-linear: each power of two is cut into 64 equal buckets, and the values below 64 have one
+// bucket each. A bucket is therefore at most 1/64 of its values wide: what a percentile says is
+// never too low and at most 1.6 % too high.
 //
 //     value    0 .. 63   64 .. 127   128 .. 255   256 .. 511  ...  2^39 .. 2^40 - 1
 //     width    1         1           2            4                2^33
@@ -11,8 +11,8 @@
 // Values of 2^40 and more share the last bucket; the maximum is kept exactly. The unit is the
 // caller's: nanoseconds reach to 18 minutes, microseconds to 12 days.
 //
-// One thread records (counter.h), any thread may read or merge; a reader sees each bucket whole, but
-// not all of them at one instant. No allocation; about 18 KiB.
+// One thread records (counter.h), any thread may read or merge; a reader sees each bucket whole,
+// but not all of them at one instant. No allocation; about 18 KiB.
 #ifndef HG_BASE_HIST_H
 #define HG_BASE_HIST_H
 
@@ -61,12 +61,12 @@ static inline void hg_hist_record(struct hg_hist *hist, uint64_t value, uint64_t
 /* Adds what `from` holds; `into` must not be recorded to by another thread meanwhile. */
 void hg_hist_merge(struct hg_hist *into, const struct hg_hist *from);
 
-/* What was recorded after `older` was taken of the same histogram. The maximum of that part is known
- * only to a bucket, and not above the maximum of the whole. */
+/* What was recorded after `older` was taken of the same histogram. The maximum of that part is
+ * known only to a bucket, and not above the maximum of the whole. */
 void hg_hist_subtract(struct hg_hist *from, const struct hg_hist *older);
 
-/* The smallest bucket end that at least `percent` (0..100) of the values do not exceed, but never more
- * than the maximum; 0 when nothing was recorded. */
+/* The smallest bucket end that at least `percent` (0..100) of the values do not exceed, but never
+ * more than the maximum; 0 when nothing was recorded. */
 uint64_t hg_hist_percentile(const struct hg_hist *hist, double percent);
 
 /* 0 when nothing was recorded. */

@@ -183,7 +183,7 @@ static void tell(struct hg_request *request, enum hg_outcome outcome, size_t rep
     struct hg_worker *worker = request->session->worker;
     struct hg_lane *lane = request->lane;
     uint64_t total_us = worker->loop.now_us - request->start_us;
-    hg_counter_add(&worker->requests, 1);
+    hg_counter_add(&worker->cmd_total, 1);
     hg_counter_add(&worker->outcomes[outcome], 1);
     hg_counter_add(&lane->requests, 1);
     hg_counter_add(&lane->outcomes[outcome], 1);
@@ -267,7 +267,7 @@ static void settle(struct hg_request *request, const struct hg_result *result)
             bytes = request->key_len +
                     (uint64_t)(result->value.len > 0 ? result->value.len : result->item_bytes);
         request->read_units = hg_units_of(bytes, settings->read_unit_bytes);
-        hg_read_cost_tell(&lane->read_cost, (uint32_t)request->read_units);
+        hg_readcost_tell(&lane->read_cost, (uint32_t)request->read_units);
     }
     if (op->writes && result->item_bytes > 0)
         request->write_units = hg_units_of((uint64_t)request->key_len + result->item_bytes,
@@ -527,7 +527,7 @@ static void count_session(struct hg_session *session, const struct hg_reply_of *
                           enum hg_outcome outcome, size_t reply_bytes)
 {
     struct hg_worker *worker = session->worker;
-    hg_counter_add(&worker->requests, 1);
+    hg_counter_add(&worker->cmd_total, 1);
     hg_counter_add(&worker->outcomes[outcome], 1);
     if (session->lane != NULL) {
         hg_counter_add(&session->lane->requests, 1);

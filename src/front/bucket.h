@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/span.h"
 #include "core/held.h"
+#include "core/readcost.h"
 
 #define HG_BUCKET_NAME_MAX 100
 
@@ -43,9 +44,9 @@ struct hg_lane {
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter outcomes[HG_OUTCOMES];
-    struct hg_read_cost read_cost; /* recent, for the estimate of a read */
-    struct hg_list held;           /* sessions whose next request waits for credits */
-    struct hg_list node;           /* in the worker's list of lanes that hold requests */
+    struct hg_readcost read_cost; /* recent, for the estimate of a read */
+    struct hg_list held;          /* sessions whose next request waits for credits */
+    struct hg_list node;          /* in the worker's list of lanes that hold requests */
     struct hg_bucket *bucket;
     struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
     uint32_t users;            /* sessions that have it selected, and requests under way */

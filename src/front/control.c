@@ -56,7 +56,7 @@ static enum hg_step on_hello(const struct control *c)
     struct hg_hello hello;
     const char *why = NULL;
     uint8_t value[HG_HELLO_VALUE_MAX];
-    uint16_t status = hg_hello_decode(c->frame->value, &hello, &why);
+    uint16_t status = hg_hello_decode(hg_frame_value(c->frame), &hello, &why);
     if (status != HG_STATUS_SUCCESS)
         return fail(c, status, HG_OUTCOME_INVALID, why);
     struct hg_session *session = c->session;
@@ -126,8 +126,8 @@ static enum hg_step on_drop_privilege(const struct control *c)
         return fail(c, HG_STATUS_KEY_ENOENT, HG_OUTCOME_MISS,
                     "no privilege of this name: Read, Write, Stats, Unthrottled, "
                     "BucketThrottleManagement, NodeSupervisor, Unmetered, Impersonate");
-    c->session->dropped |= (uint16_t)(1u << privilege);
-    c->session->privileges &= (uint16_t)~c->session->dropped;
+    c->session->dropped |= HG_PRIVILEGE_BIT(privilege);
+    c->session->privileges &= ~c->session->dropped;
     return succeed(c, HG_SPAN_NONE);
 }
 
@@ -135,7 +135,7 @@ static enum hg_step on_error_map(const struct control *c)
 {
     unsigned version;
     const char *why = NULL;
-    uint16_t status = hg_errmap_decode(c->frame->value, &version, &why);
+    uint16_t status = hg_errmap_decode(hg_frame_value(c->frame), &version, &why);
     if (status != HG_STATUS_SUCCESS)
         return fail(c, status, HG_OUTCOME_INVALID, why);
     char map[HG_ERRMAP_MAX_BYTES];

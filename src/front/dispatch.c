@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "core/units.h"
 #include "front/answer.h"
 #include "front/held.h"
@@ -99,9 +100,9 @@ static void fill_call(struct hg_request *request, const struct hg_frame *frame,
                       struct hg_blob *blob)
 {
     struct hg_call *call = &request->call;
-    const uint8_t *extras = frame->extras.at;
+    const uint8_t *extras = hg_frame_extras(frame).at;
     call->key = frame->key;
-    call->value = frame->value;
+    call->value = hg_frame_value(frame);
     call->blob = blob;
     call->cas = frame->cas;
     call->item_flags = call->expiry = 0;
@@ -124,7 +125,7 @@ static void fill_call(struct hg_request *request, const struct hg_frame *frame,
         call->expiry = hg_get_u32(extras);
         break;
     case HG_OP_FLUSH:
-        call->expiry = frame->extras.len == 4 ? hg_get_u32(extras) : 0;
+        call->expiry = frame->extras_len == 4 ? hg_get_u32(extras) : 0;
         break;
     default:
         break;
@@ -139,7 +140,7 @@ static void estimate(struct hg_request *request)
     uint64_t bytes = sized ? (uint64_t)request->key_len + request->value_len : 0;
     request->read_units = 0;
     if (op->reads && settings->read_unit_bytes > 0)
-        request->read_units = hg_read_cost_estimate(&request->lane->read_cost);
+        request->read_units = hg_readcost_estimate(&request->lane->read_cost);
     request->write_units = op->writes ? hg_units_of(bytes, settings->write_unit_bytes) : 0;
 }
 
@@ -184,11 +185,11 @@ static struct hg_request *new_request(struct hg_session *session, const struct h
     request->opaque = frame->opaque;
     request->frame_bytes = (uint32_t)frame->total_bytes;
     request->key_len = (uint16_t)frame->key.len;
-    request->value_len = (uint32_t)frame->value.len;
+    request->value_len = (uint32_t)hg_frame_value(frame).len;
     request->features = (uint16_t)session->features;
     request->state = HG_REQUEST_WAITING;
     request->admitted = request->impersonated = false;
-    request->unmetered = session->privileges & HG_PRIVILEGE_BIT(UNMETERED);
+    request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
     size_t head =
         frame->key.len < sizeof request->key_head ? frame->key.len : sizeof request->key_head;
     memcpy(request->key_head, frame->key.at, head);
@@ -268,13 +269,13 @@ static uint16_t impersonate(struct hg_session *session, const struct hg_frame *f
     struct hg_bucket *bucket = session->lane->bucket;
     struct hg_span name = hg_span(bucket->name, bucket->name_len);
     *ret_why = "the privilege Impersonate is needed to run as another user";
-    if (!(session->privileges & HG_PRIVILEGE_BIT(IMPERSONATE)))
+    if (!(session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_IMPERSONATE)))
         return HG_STATUS_EACCESS;
     const void *user = hooks->find_user(hooks->app, directory, info->user);
     *ret_why = "the named user may not do this in the selected bucket";
     if (user == NULL)
         return HG_STATUS_EACCESS;
-    uint16_t both = session->privileges & hooks->privileges(hooks->app, directory, user, name);
+    uint32_t both = session->privileges & hooks->privileges(hooks->app, directory, user, name);
     if (!hg_privileges_hold(both, frame->row->needs))
         return HG_STATUS_EACCESS;
     hg_credit_note_impersonated(session->worker->front->node, &bucket->credit);
@@ -326,9 +327,9 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
         return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
                       "the user has not the privilege for this operation in the bucket");
     struct hg_frameinfo info = {0};
-    if (HG_UNLIKELY(frame->framing.len > 0)) {
+    if (HG_UNLIKELY(frame->framing_len > 0)) {
         const char *why = NULL;
-        uint16_t status = hg_frameinfo_decode(frame->framing, &info, &why);
+        uint16_t status = hg_frameinfo_decode(hg_frame_framing(frame), &info, &why);
         if (status != HG_STATUS_SUCCESS)
             return refuse(session, frame, status, HG_OUTCOME_INVALID, why);
         if (info.impersonate)
@@ -428,7 +429,7 @@ void hg_dispatch_cancel(struct hg_request *request)
             hg_held_room(worker, request->lane);
         if (request->state == HG_REQUEST_SENT)
             hg_counter_sub(&worker->in_flight, 1);
-        hg_counter_add(&worker->requests, 1);
+        hg_counter_add(&worker->cmd_total, 1);
         hg_counter_add(&worker->outcomes[HG_OUTCOME_CLIENT_GONE], 1);
         hg_counter_add(&request->lane->requests, 1);
         hg_counter_add(&request->lane->outcomes[HG_OUTCOME_CLIENT_GONE], 1);

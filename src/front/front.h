@@ -65,7 +65,7 @@ struct hg_front_hooks {
     /* A session ends: the app frees its login dialogue (session's `login`), if there is one. */
     void (*on_login_gone)(void *app, void *login);
     /* What a user may do: bits of HG_PRIVILEGE_BIT; bucket none: with none selected. */
-    uint16_t (*privileges)(void *app, const struct hg_directory *directory, const void *user,
+    uint32_t (*privileges)(void *app, const struct hg_directory *directory, const void *user,
                            struct hg_span bucket);
     bool (*may_see)(void *app, const struct hg_directory *directory, const void *user,
                     struct hg_span bucket);

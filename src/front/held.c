@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "core/credittick.h"
 #include "front/answer.h"
 #include "front/dispatch.h"
 #include "proto/hello.h"
@@ -41,12 +42,12 @@ static void follow(struct hg_worker *worker, struct hg_lane *lane, struct hg_hel
         hg_worker_give_tick(&worker->front->workers[__builtin_ctzll(poke)]);
 }
 
-static void publish(struct hg_worker *worker, struct hg_lane *lane, uint32_t seq)
+static void publish(struct hg_worker *worker, struct hg_lane *lane, const struct hg_charge *charge)
 {
     set_head(lane);
     follow(worker, lane,
            hg_held_publish(worker->front->node, &lane->bucket->credit, worker->index,
-                           &lane->holding, seq));
+                           &lane->holding, charge));
 }
 
 static void unlink_session(struct hg_session *session)
@@ -115,7 +116,7 @@ static void refuse_too_long(struct hg_session *session)
 static unsigned flags_of(const struct hg_session *session, enum hg_mode mode)
 {
     unsigned flags = 0;
-    if (session->privileges & HG_PRIVILEGE_BIT(UNTHROTTLED))
+    if (session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED))
         flags |= HG_CREDIT_UNTHROTTLED;
     if (mode == HG_MODE_OBSERVE)
         flags |= HG_CREDIT_OBSERVE;
@@ -131,7 +132,6 @@ static void hold(struct hg_session *session, struct hg_request *request)
 {
     struct hg_worker *worker = session->worker;
     struct hg_lane *lane = request->lane;
-    uint32_t seq = request->charge.seq;
     request->hold_us = worker->loop.now_us;
     session->waiting = request;
     session->wait = HG_WAIT_CREDITS;
@@ -142,7 +142,7 @@ static void hold(struct hg_session *session, struct hg_request *request)
     lane->holding.units += units_of(request);
     hg_counter_add(&lane->num_throttled, 1);
     hg_counter_add(&worker->held_now, 1);
-    publish(worker, lane, seq);
+    publish(worker, lane, &request->charge);
 }
 
 bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool *ret_waits)
@@ -227,7 +227,7 @@ static void pass_lane(struct hg_worker *worker, struct hg_lane *lane)
     set_head(lane);
     follow(worker, lane, hg_held_pass_done(node, credit, worker->index, &pass, &lane->holding));
     if (expire(worker, lane))
-        publish(worker, lane, hg_credit_seq(node));
+        publish(worker, lane, NULL);
 }
 
 void hg_held_pass_all(struct hg_worker *worker)
@@ -254,7 +254,7 @@ void hg_held_leave(struct hg_session *session)
     struct hg_lane *lane = session->waiting->lane;
     unlink_session(session);
     count_wait(session->waiting);
-    publish(worker, lane, hg_credit_seq(worker->front->node));
+    publish(worker, lane, NULL);
 }
 
 void hg_held_sweep(struct hg_worker *worker)
@@ -275,7 +275,7 @@ void hg_held_sweep(struct hg_worker *worker)
                                                    "was held",
                                                    HG_SPAN_NONE, HG_SPAN_NONE});
         }
-        publish(worker, lane, hg_credit_seq(worker->front->node));
+        publish(worker, lane, NULL);
     }
 }
 

@@ -24,7 +24,7 @@ static struct hg_span copy_span(uint8_t **at, struct hg_span from)
 static struct hg_job *new_job(struct hg_session *session, const struct hg_frame *frame)
 {
     struct hg_job *job =
-        calloc(1, sizeof *job + frame->extras.len + frame->key.len + frame->value.len);
+        calloc(1, sizeof *job + frame->extras_len + frame->key.len + hg_frame_value(frame).len);
     if (job == NULL)
         return NULL;
     uint8_t *at = job->data;
@@ -42,9 +42,9 @@ static struct hg_job *new_job(struct hg_session *session, const struct hg_frame 
     job->peer = session->peer;
     if (session->user_name != NULL)
         strncpy(job->user_name, session->user_name, sizeof job->user_name - 1);
-    job->extras = copy_span(&at, frame->extras);
+    job->extras = copy_span(&at, hg_frame_extras(frame));
     job->key = copy_span(&at, frame->key);
-    job->value = copy_span(&at, frame->value);
+    job->value = copy_span(&at, hg_frame_value(frame));
     return job;
 }
 

@@ -17,6 +17,8 @@
 #define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES (4u << 20)
 
+static void on_event(evutil_socket_t fd, short what, void *arg);
+
 /* Asks the loop for just what the session's state allows. */
 static void watch(struct hg_session *session)
 {
@@ -35,8 +37,7 @@ static void watch(struct hg_session *session)
     session->watching = want;
     if (want == EV_PERSIST)
         return;
-    event_assign(&session->event, session->worker->loop.base, session->fd, want,
-                 session->event.ev_callback, session);
+    event_assign(&session->event, session->worker->loop.base, session->fd, want, on_event, session);
     if (event_add(&session->event, NULL) != 0)
         hg_session_close(session);
 }
@@ -462,7 +463,7 @@ static void renew_privileges(struct hg_session *session)
         name = hg_span(session->lane->bucket->name, session->lane->bucket->name_len);
     session->privileges =
         hooks->privileges(hooks->app, session->worker->directory, session->user, name) &
-        (uint16_t)~session->dropped;
+        ~session->dropped;
 }
 
 void hg_session_select(struct hg_session *session, struct hg_bucket *bucket)

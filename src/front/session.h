@@ -68,8 +68,8 @@ struct hg_session {
     bool logged_in;
     bool over_limit;   /* accepted over the limit: first request gets 0x85 */
     uint32_t features; /* set of enum hg_feature */
-    uint16_t privileges;
-    uint16_t dropped;     /* privileges given away by DropPrivilege */
+    uint32_t privileges;
+    uint32_t dropped;     /* privileges given away by DropPrivilege */
     struct hg_lane *lane; /* of the selected bucket, or NULL */
     const void *user;     /* of worker->directory->users */
     char *user_name;      /* NULL: anonymous */

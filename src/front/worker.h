@@ -25,7 +25,7 @@
 #define HG_WORKER_STATS(HG_WORKER_STAT)                                                            \
     HG_WORKER_STAT(accepted, "client connections taken over from the listeners")                   \
     HG_WORKER_STAT(connections, "client connections open now")                                     \
-    HG_WORKER_STAT(requests, "requests that ended")                                                \
+    HG_WORKER_STAT(cmd_total, "requests that ended")                                               \
     HG_WORKER_STAT(bytes_read, "bytes read from clients")                                          \
     HG_WORKER_STAT(bytes_written, "bytes handed to clients")                                       \
     HG_WORKER_STAT(idle_closed, "connections closed by the idle limit")                            \
