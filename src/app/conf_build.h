@@ -29,9 +29,8 @@ HG_MUST_USE int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *err
  */
 HG_MUST_USE int hg_conf_check(const struct hg_conf *conf, bool insecure,
                               struct hg_conf_errors *errs);
-/* The part of it that opcodes can break: limits of the node and of the tenants, with the warnings
- * about them. */
-HG_MUST_USE int hg_conf_check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* The part of it that opcodes can break: limits of the node, and the tenants. */
+HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs);
 
 /* Frees what a tenant holds. */
 void hg_conf_tenant_fini(struct hg_conf_tenant *tenant);

@@ -304,9 +304,8 @@ static void check_pair(const struct hg_conf *conf, unsigned line, const char *wh
           limit_name, l);
 }
 
-int hg_conf_check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs)
+static void check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
-    size_t before = errs->error_count + errs->errors_left_out;
     uint64_t sum = 0;
     unsigned line = conf->lines[HG_CONF_SERVER_default_throttle_reserved_units];
     check_pair(conf, line ? line : conf->lines[HG_CONF_SERVER_default_throttle_hard_limit], "",
@@ -331,20 +330,31 @@ int hg_conf_check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs
              "reservations of %" PRIu64 " units/s exceed node_capacity %" PRIu64
              ": all are honoured, and nothing is left for the free pool",
              sum, conf->node_capacity);
-    return errs->error_count + errs->errors_left_out > before ? -EINVAL : 0;
+}
+
+static size_t faults(const struct hg_conf_errors *errs)
+{
+    return errs->error_count + errs->errors_left_out;
+}
+
+int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    size_t before = faults(errs);
+    check_prefixes(conf, errs);
+    check_overlaps(conf, errs);
+    check_limits(conf, errs);
+    return faults(errs) > before ? -EINVAL : 0;
 }
 
 int hg_conf_check(const struct hg_conf *conf, bool insecure, struct hg_conf_errors *errs)
 {
-    size_t before = errs->error_count + errs->errors_left_out;
+    size_t before = faults(errs);
     check_server(conf, errs);
     check_listeners(conf, insecure, errs);
     int rc = check_names(conf, errs);
     if (rc)
         return rc;
     check_upstreams(conf, errs);
-    check_prefixes(conf, errs);
-    check_overlaps(conf, errs);
-    rc = hg_conf_check_limits(conf, errs);
-    return errs->error_count + errs->errors_left_out > before ? -EINVAL : rc;
+    rc = hg_conf_check_tenants(conf, errs);
+    return faults(errs) > before ? -EINVAL : rc;
 }

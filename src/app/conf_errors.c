@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 void hg_conf_errors_init(struct hg_conf_errors *errs)
 {
@@ -48,6 +49,11 @@ static HG_PRINTF(3, 0) char *line_of(const char *file, unsigned line, const char
 static void add(char *lines[], size_t *count, size_t *left_out, char *line)
 {
     defuse(line);
+    for (size_t i = 0; line && i < *count; i++)
+        if (strcmp(lines[i], line) == 0) {
+            free(line);
+            return;
+        }
     if (*count < HG_CONF_ERRORS_MAX && line) {
         lines[(*count)++] = line;
         return;
