@@ -520,6 +520,20 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     hg_session_select(session, same);
 }
 
+void hg_session_log_out(struct hg_session *session)
+{
+    if (session->user_name == NULL)
+        return;
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    free(session->user_name);
+    session->user_name = NULL;
+    session->user = NULL;
+    session->logged_in = !directory->settings.login_required;
+    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
+    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
+}
+
 void *hg_session_login(const struct hg_session *session)
 {
     return session->login;
