@@ -238,7 +238,8 @@ static void reset_one(struct sim *sim)
 
 static bool any_step(struct sim *sim)
 {
-    uint32_t start = (uint32_t)hg_prng_below(&sim->prng, sim->n_workers);
+    uint32_t start =
+        sim->unfair ? sim->n_workers - 1 : (uint32_t)hg_prng_below(&sim->prng, sim->n_workers);
     for (uint32_t k = 0; k < sim->n_workers; k++)
         if (step(sim, (start + k) % sim->n_workers)) {
             sim->steps++;
@@ -277,8 +278,10 @@ void sim_run(struct sim *sim, uint64_t slots)
         if (any_step(sim))
             continue;
         sim->now_us = next_event_us(sim);
-        if (sim->now_us >= hg_credit_due_us(&sim->node))
-            tick(sim);
+        if (sim->now_us < hg_credit_due_us(&sim->node))
+            continue;
+        sim->complete[sim->slots] = true;
+        tick(sim);
     }
 }
 

@@ -59,6 +59,8 @@ struct sim {
     uint64_t slots;                                // begun so far
     uint64_t admitted[SIM_BUCKETS][SIM_SLOTS + 1]; // tested units, by slot
     uint64_t pooled[SIM_SLOTS + 1];                // of them out of the pool
+    bool complete[SIM_SLOTS + 1];                  // ended with nothing left to do
+    bool unfair;                                   // the last worker goes first whenever it can
     uint32_t tick_chance; // a tick (as if time had passed) comes between steps once in so many; 0 =
                           // never
     uint32_t reset_chance; // a held connection is reset once in so many steps; 0 = never
