@@ -1,11 +1,11 @@
 // frame - cuts requests out of a client's bytes, in place, and judges their shape
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every request passes here, so what is usual is straight code. A frame of usual shape (a key, the
-// right extras, no data type) is recognised while its header is in registers, by one row of the
-// opcode table; any other is HG_FRAME_ODD, and looked at again by hg_frame_check_odd, which knows
-// every rule and finds the one that is broken. Both follow from the same row, and a test holds
-// them together.
+// Every request passes here, so what is usual is straight code. A frame of usual shape (plain
+// magic, a key, the right extras, no data type) is recognised while its header is in registers, by
+// one row of the opcode table; any other is `odd`, and looked at again by hg_frame_check_odd, which
+// knows every rule and finds the one that is broken. Both follow from the same row, and a test
+// holds them together.
 #include "proto/frame.h"
 
 #include <stdio.h>
@@ -32,6 +32,7 @@ static enum hg_codec bad_magic(uint8_t first, struct hg_frame *ret_frame)
     *ret_frame = (struct hg_frame){
         .total_bytes = HG_FRAME_HEADER_BYTES,
         .kind = HG_FRAME_BAD_MAGIC,
+        .odd = true,
         .stranger = (uint8_t)classify(first),
     };
     return HG_BAD;
@@ -51,7 +52,7 @@ static bool must_skip(const struct hg_opcode_row *row, uint32_t value_len)
     return !row || !row->admin_value || value_len - row->value_min > row->value_span;
 }
 
-// The one place where lengths are judged; HG_FRAME_ODD if the body may be read.
+// The one place where lengths are judged; HG_FRAME_WHOLE if the body may be read.
 static enum hg_frame_kind judge_lengths(uint32_t body_len, uint32_t before_value,
                                         const struct hg_frame_limits *limits,
                                         const struct hg_opcode_row *row)
@@ -63,13 +64,13 @@ static enum hg_frame_kind judge_lengths(uint32_t body_len, uint32_t before_value
     uint32_t value_len = body_len - before_value;
     if (value_len > limits->max_value_bytes && must_skip(row, value_len))
         return HG_FRAME_SKIP;
-    return HG_FRAME_ODD;
+    return HG_FRAME_WHOLE;
 }
 
 // Whether a frame has the usual shape, and so needs no other judgement. `value_len` may have gone
-// below 0, which is a very large number then.
-static inline bool quick_test(const struct hg_opcode_row *row, const uint8_t *bytes,
-                              uint32_t key_len, uint32_t value_len)
+// below 0, which is more than any row allows.
+static inline bool quick_test(const struct hg_opcode_row *row, const uint8_t *bytes, size_t key_len,
+                              uint32_t value_len)
 {
     uint16_t extras;
     uint64_t wire_cas;
@@ -80,7 +81,7 @@ static inline bool quick_test(const struct hg_opcode_row *row, const uint8_t *by
 }
 
 // The fields that a header gives, whatever becomes of the frame.
-static inline void fill(const uint8_t *bytes, uint32_t before_key, uint32_t key_len,
+static inline void fill(const uint8_t *bytes, size_t before_key, size_t key_len,
                         uint64_t total_bytes, const struct hg_opcode_row *row,
                         struct hg_frame *frame)
 {
@@ -107,8 +108,9 @@ static __attribute__((noinline)) enum hg_codec decode_odd(const uint8_t *bytes, 
     enum hg_frame_kind kind = judge_lengths(body_len, before_key + key_len, limits, row);
     fill(bytes, before_key, key_len, total_bytes, row, ret_frame);
     ret_frame->kind = (uint8_t)kind;
-    ret_frame->framing_len = (uint16_t)framing_len;
-    if (kind == HG_FRAME_ODD)
+    ret_frame->odd = true;
+    ret_frame->framing_len = (uint8_t)framing_len;
+    if (kind == HG_FRAME_WHOLE)
         return have < total_bytes ? HG_MORE : HG_OK;
     ret_frame->key = HG_SPAN_NONE;
     return kind == HG_FRAME_SKIP ? HG_OK : HG_BAD;
@@ -125,15 +127,18 @@ enum hg_codec hg_frame_decode(const uint8_t *bytes, size_t have,
         return decode_odd(bytes, have, limits, ret_frame);
     }
     const struct hg_opcode_row *row = hg_opcode_table[bytes[1]];
-    uint32_t extras_len = bytes[4];
-    uint32_t key_len = hg_get_u16(bytes + 2);
+    size_t extras_len = bytes[4];
+    size_t key_len = hg_get_u16(bytes + 2);
     uint32_t body_len = hg_get_u32(bytes + 8);
-    if (HG_UNLIKELY(body_len > limits->quick_bytes ||
-                    !quick_test(row, bytes, key_len, body_len - extras_len - key_len)))
+    uint32_t value_len =
+        body_len - (uint32_t)(extras_len + key_len); // may go below 0: then very large
+    if (HG_UNLIKELY(body_len > limits->max_frame_bytes || value_len > limits->max_value_bytes ||
+                    !quick_test(row, bytes, key_len, value_len)))
         return decode_odd(bytes, have, limits, ret_frame);
     uint64_t total_bytes = HG_FRAME_HEADER_BYTES + (uint64_t)body_len;
     fill(bytes, extras_len, key_len, total_bytes, row, ret_frame);
     ret_frame->kind = HG_FRAME_WHOLE;
+    ret_frame->odd = false;
     ret_frame->framing_len = 0;
     return have < total_bytes ? HG_MORE : HG_OK;
 }

@@ -9,8 +9,10 @@
 // bytes arrive, and nobody waits for a body that will be refused:
 //
 //   hg_frame_decode   kind                   then
-//   HG_MORE           -                      read until total_bytes are there, decode again
-//   HG_OK             HG_FRAME_WHOLE, _ODD   hg_frame_check; carry out or refuse; consume
+//   HG_MORE           -                      read until total_bytes are there, decode again; or,
+//                                            if the header is there and hg_frame_check refuses
+//                                            it, do as with HG_FRAME_SKIP at once
+//   HG_OK             HG_FRAME_WHOLE         hg_frame_check; carry out or refuse; consume
 //                                            total_bytes
 //   HG_OK             HG_FRAME_SKIP          refuse as hg_frame_check says; drop total_bytes,
 //                                            arrived or not; the connection stays
@@ -22,6 +24,7 @@
 #ifndef HG_PROTO_FRAME_H
 #define HG_PROTO_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,32 +32,15 @@
 #include "base/codec.h"
 #include "base/span.h"
 #include "proto/opcode.h"
+#include "proto/wire.h"
 
-#define HG_FRAME_HEADER_BYTES 24
-#define HG_MAGIC_REQUEST      0x80
-#define HG_MAGIC_REQUEST_ALT  0x08 // with framing extras
-#define HG_MAGIC_REPLY        0x81
-#define HG_MAGIC_REPLY_ALT    0x18 // with framing extras
-#define HG_DATATYPE_RAW       0x00
-#define HG_DATATYPE_JSON      0x01
-
-/* Made by hg_frame_limits, once for a listener and state of login. */
 struct hg_frame_limits {
     uint32_t max_frame_bytes; // of the body: framing extras, extras, key and value together
     uint32_t max_value_bytes; // of an item; values of administration have their own limits
-    uint32_t quick_bytes;     // the smaller one: a body up to it breaks neither limit
 };
 
-static inline struct hg_frame_limits hg_frame_limits(uint32_t max_frame_bytes,
-                                                     uint32_t max_value_bytes)
-{
-    uint32_t smaller = max_frame_bytes < max_value_bytes ? max_frame_bytes : max_value_bytes;
-    return (struct hg_frame_limits){max_frame_bytes, max_value_bytes, smaller};
-}
-
 enum hg_frame_kind {
-    HG_FRAME_WHOLE,       // shaped as its opcode wants it
-    HG_FRAME_ODD,         // framed well, to be judged more closely by hg_frame_check
+    HG_FRAME_WHOLE,
     HG_FRAME_SKIP,        // to be refused without waiting for its body
     HG_FRAME_BAD_LENGTHS, // framing extras + extras + key > body
     HG_FRAME_TOO_LONG,    // body > max_frame_bytes
@@ -87,7 +73,8 @@ struct hg_frame {
     struct hg_span key;
     uint8_t kind;     // enum hg_frame_kind
     uint8_t stranger; // enum hg_stranger, for HG_FRAME_BAD_MAGIC
-    uint16_t framing_len;
+    bool odd;         // not of the shape that needs no closer look
+    uint8_t framing_len;
 };
 
 /* Looks at the `have` bytes at `bytes`, the first of which begins a frame.
@@ -96,8 +83,8 @@ struct hg_frame {
  * HG_FRAME_HEADER_BYTES every field is there; its parts lie where the body will be if it is read
  * behind the header, and of them only what lies within `have` may be looked at.
  * HG_OK, HG_BAD: see above. row, opcode and opaque are there for a reply, except for
- * HG_FRAME_BAD_MAGIC, where only `kind` and `stranger` are. A frame that is neither WHOLE nor ODD
- * has an empty key and no other parts. */
+ * HG_FRAME_BAD_MAGIC, where only `kind` and `stranger` are. A frame that is not whole has an empty
+ * key and no other parts. */
 enum hg_codec hg_frame_decode(const uint8_t *bytes, size_t have,
                               const struct hg_frame_limits *limits,
                               struct hg_frame *ret_frame) HG_MUST_USE;
@@ -112,11 +99,10 @@ uint16_t hg_frame_check_odd(const struct hg_frame *frame, uint32_t features,
 static inline uint16_t hg_frame_check(const struct hg_frame *frame, uint32_t features,
                                       const char **ret_why)
 {
-    return HG_LIKELY(frame->kind == HG_FRAME_WHOLE) ? 0
-                                                    : hg_frame_check_odd(frame, features, ret_why);
+    return !HG_UNLIKELY(frame->odd) ? 0 : hg_frame_check_odd(frame, features, ret_why);
 }
 
-/* The other parts of a frame that is WHOLE or ODD; they lie around the key. */
+/* The other parts of a whole frame; they lie around the key. */
 static inline struct hg_span hg_frame_extras(const struct hg_frame *frame)
 {
     return hg_span(frame->key.at - frame->extras_len, frame->extras_len);

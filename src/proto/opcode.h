@@ -14,8 +14,7 @@
 #include "base/op.h"
 #include "base/privilege.h"
 #include "base/span.h"
-
-#define HG_KEY_MAX_BYTES 250
+#include "proto/wire.h"
 
 enum hg_opcode {
 #define HG_OPCODE(code, name, ...) HG_OPCODE_##name = code,
