@@ -13,7 +13,7 @@
 #include "base/codec.h"
 #include "base/op.h"
 #include "base/span.h"
-#include "proto/frame.h"
+#include "proto/wire.h"
 
 struct hg_mcreq {
     uint8_t opcode;        // loud: hg_mcreq_opcode(op), or one of session (Noop, SASL, Version)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proto/opcode.h"
 
+#include <endian.h>
+
 // Lengths of extras as bit sets, and the sentence that goes with each.
 #define EXTRAS_E0      (1u << 0)
 #define EXTRAS_E1      (1u << 1)
@@ -25,30 +27,57 @@
 #define KEY_TEXT_MUST " takes a key of 1 to 250 bytes"
 #define KEY_TEXT_MAY  " takes a key of at most 250 bytes"
 
-#define VALUE_NO        0, 0
-#define VALUE_MAY       0, UINT32_MAX
-#define VALUE_MUST      1, UINT32_MAX - 1
-#define VALUE_TWO       2, 0
-#define VALUE_K1        1, 1024 - 1
-#define VALUE_K16       1, 16 * 1024 - 1
-#define VALUE_M1        1, 1024 * 1024 - 1
-#define VALUE_TEXT_NO   " takes no value"
-#define VALUE_TEXT_MAY  " takes any value"
-#define VALUE_TEXT_MUST " takes a value of at least 1 byte"
-#define VALUE_TEXT_TWO  " takes a value of 2 bytes"
-#define VALUE_TEXT_K1   " takes a value of 1 to 1024 bytes"
-#define VALUE_TEXT_K16  " takes a value of 1 to 16384 bytes"
-#define VALUE_TEXT_M1   " takes a value of 1 to 1048576 bytes"
-#define ADMIN_NO        false
-#define ADMIN_MAY       false
-#define ADMIN_MUST      false
-#define ADMIN_TWO       false
-#define ADMIN_K1        true
-#define ADMIN_K16       true
-#define ADMIN_M1        true
+#define VALUE_NO       0, 0
+#define VALUE_MAY      0, UINT32_MAX
+#define VALUE_TWO      2, 0
+#define VALUE_K1       1, 1024 - 1
+#define VALUE_K16      1, 16 * 1024 - 1
+#define VALUE_M1       1, 1024 * 1024 - 1
+#define VALUE_TEXT_NO  " takes no value"
+#define VALUE_TEXT_MAY " takes any value"
+#define VALUE_TEXT_TWO " takes a value of 2 bytes"
+#define VALUE_TEXT_K1  " takes a value of 1 to 1024 bytes"
+#define VALUE_TEXT_K16 " takes a value of 1 to 16384 bytes"
+#define VALUE_TEXT_M1  " takes a value of 1 to 1048576 bytes"
+#define ADMIN_NO       false
+#define ADMIN_MAY      false
+#define ADMIN_TWO      false
+#define ADMIN_K1       true
+#define ADMIN_K16      true
+#define ADMIN_M1       true
 
-#define CAS_ANY  false
-#define CAS_ZERO true
+#define CAS_ANY  0
+#define CAS_ZERO UINT64_MAX
+
+// The two bytes "extras length, data type" of a header, read as one integer in host order.
+#define QUICK_EXTRAS(len) (BYTE_ORDER == LITTLE_ENDIAN ? (len) : (len) << 8)
+#define QUICK_NEVER       0x10000u // longer than two bytes: equals nothing that was read
+#define QUICK_E0          QUICK_EXTRAS(0u)
+#define QUICK_E1          QUICK_EXTRAS(1u)
+#define QUICK_E2          QUICK_EXTRAS(2u)
+#define QUICK_E4          QUICK_EXTRAS(4u)
+#define QUICK_E8          QUICK_EXTRAS(8u)
+#define QUICK_E20         QUICK_EXTRAS(20u)
+#define QUICK_E0_OR_4     QUICK_EXTRAS(0u)
+
+// The quick test's longest value. A value length that went below 0 is above every one of them.
+#define QUICK_MAX_NO  0
+#define QUICK_MAX_MAY INT32_MAX
+#define QUICK_MAX_TWO 0
+#define QUICK_MAX_K1  0
+#define QUICK_MAX_K16 0
+#define QUICK_MAX_M1  0
+
+// Whether the quick test, which wants a key and knows no least length, suits a rule.
+#define QUICK_KEY_NO    false
+#define QUICK_KEY_MUST  true
+#define QUICK_KEY_MAY   false
+#define QUICK_VALUE_NO  true
+#define QUICK_VALUE_MAY true
+#define QUICK_VALUE_TWO false
+#define QUICK_VALUE_K1  false
+#define QUICK_VALUE_K16 false
+#define QUICK_VALUE_M1  false
 
 enum {
     OP_NONE = HG_OPS,
@@ -81,10 +110,13 @@ static const struct hg_opcode_row rows[ROW_COUNT] = {
 #define HG_OPCODE(code_, name_, printed, EXTRAS, KEY, VALUE, CAS, LOUD, CLASS, NATURE, OP, flags,  \
                   needs_)                                                                          \
     [ROW_##name_] = {                                                                              \
+        .quick_extras = QUICK_KEY_##KEY && QUICK_VALUE_##VALUE ? QUICK_##EXTRAS : QUICK_NEVER,     \
+        .quick_value = QUICK_MAX_##VALUE,                                                          \
+        .cas_mask = CAS_##CAS,                                                                     \
         .extras_lengths = EXTRAS_##EXTRAS,                                                         \
         RANGE_(value_min, value_span, VALUE_##VALUE),                                              \
         RANGE_(key_min, key_span, KEY_##KEY),                                                      \
-        .cas_zero = CAS_##CAS,                                                                     \
+        .known = true,                                                                             \
         .code = code_,                                                                             \
         .loud = HG_OPCODE_##LOUD,                                                                  \
         .op = OP_##OP,                                                                             \
@@ -106,16 +138,37 @@ static const struct hg_opcode_row rows[ROW_COUNT] = {
 #undef HG_OPCODE
 };
 
+static const struct hg_opcode_row unknown = {
+    .quick_extras = QUICK_NEVER,
+    .name = "unknown",
+    .extras_text = "",
+    .key_text = "",
+    .value_text = "",
+    .cas_text = "",
+};
+
+#define U1  &unknown
+#define U4  U1, U1, U1, U1
+#define U16 U4, U4, U4, U4
+#define U64 U16, U16, U16, U16
+
+// The unknown row everywhere, then the known ones over it: which is what is meant.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
 const struct hg_opcode_row *const hg_opcode_table[256] = {
+    U64,
+    U64,
+    U64,
+    U64,
 #define HG_OPCODE(code, name, ...) [code] = &rows[ROW_##name],
 #include "proto/opcode.def"
 #undef HG_OPCODE
 };
+#pragma GCC diagnostic pop
 
 const char *hg_opcode_name(uint8_t opcode)
 {
-    const struct hg_opcode_row *row = hg_opcode_row(opcode);
-    return row ? row->name : "unknown";
+    return hg_opcode_table[opcode]->name;
 }
 
 static uint8_t lower(uint8_t c)

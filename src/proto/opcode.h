@@ -14,8 +14,7 @@
 #include "base/op.h"
 #include "base/privilege.h"
 #include "base/span.h"
-
-#define HG_KEY_MAX_BYTES 250
+#include "proto/wire.h"
 
 enum hg_opcode {
 #define HG_OPCODE(code, name, ...) HG_OPCODE_##name = code,
@@ -39,14 +38,19 @@ enum hg_opcode_nature {
 };
 
 struct hg_opcode_row {
+    // The quick test, for rows with a key and without a least length of the value: a frame that
+    // passes it is right. What does not pass is tested by the exact shape below.
+    uint32_t quick_extras; // extras length and data type 0 as they lie in a header; else no 16 bits
+    uint32_t quick_value;  // longest value; below what a negative length would be
+    uint64_t cas_mask;     // a CAS may have none of these bits: all of them, or none
     // Shape: a length is right when (length - min) as unsigned is at most the span.
     uint32_t extras_lengths; // bit n is set: n bytes of extras are right
     uint32_t value_min;
     uint32_t value_span;
     uint16_t key_min;
     uint16_t key_span;
-    bool cas_zero; // CAS must be 0
     // Meaning.
+    bool known;
     uint8_t code;
     uint8_t loud; // the opcode that does the same and always answers
     uint8_t op;   // enum hg_op; HG_OPS where no store is asked
@@ -65,12 +69,14 @@ struct hg_opcode_row {
     const char *cas_text;
 };
 
+/* All 256; those of unknown opcodes point to a row that no frame fits, with `known` unset. */
 extern const struct hg_opcode_row *const hg_opcode_table[256];
 
 /* The row of an opcode; NULL when it is unknown. */
 static inline const struct hg_opcode_row *hg_opcode_row(uint8_t opcode)
 {
-    return hg_opcode_table[opcode];
+    const struct hg_opcode_row *row = hg_opcode_table[opcode];
+    return row->known ? row : NULL;
 }
 
 /* The printed name; "unknown" when there is none. */

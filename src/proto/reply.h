@@ -12,8 +12,8 @@
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/span.h"
-#include "proto/frame.h"
 #include "proto/frameinfo.h"
+#include "proto/wire.h"
 
 /* Writes a reply's header. `opaque` as hg_frame has it (never swapped). For HG_MAGIC_REPLY_ALT
  * `key_len` is hg_reply_key_len_alt(framing extras, key); body_len counts framing extras too. */
