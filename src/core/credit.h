@@ -10,33 +10,20 @@
 // compare-and-swap. What limits a slot (effective reservation, hard limit, pool) does not change
 // while the slot runs and is kept for two slots by parity, so that nobody tests slot n against the
 // limits of slot n + 1. Worker threads reserve on the bucket, then on the pool, and undo when the
-// second fails: there is no overshoot. The pool's gauge is always the sum, over the buckets, of
-// what they used beyond their reservations, whatever the order of charges and refunds. New limits
-// count from the next tick. Limits are per second; a slot gets its part such that the fraction is
-// carried: 20 slots of 50 ms of 30 units/s are exactly 30.
+// second fails: there is no overshoot. A refund gives the pool back what the charge took from it,
+// so the pool's gauge is never less than what the buckets used beyond their reservations. New
+// limits count from the next tick. Limits are per second; a slot gets its part such that the
+// fraction is carried: 20 slots of 50 ms of 30 units/s are exactly 30.
 //
-// Threads: decide, undo, settle, join, leave, next_us and the views from any; tick, init and
-// bucket_init from one thread (or serialised); set functions from any one thread at a time. The
-// caller owns all storage; a bucket stays valid until its last charge is settled. Pure: atomics, no
-// clock, no allocation. Queueing of what is held: held.h. Source: Couchbase, as refined by the
-// manual's chapter on credits.
+// Any thread; pure: atomics, no clock, no allocation. Setting up: creditstate.h. The tick:
+// credittick.h. Queueing of what is held: held.h. Source: Couchbase.
 #ifndef HG_CORE_CREDIT_H
 #define HG_CORE_CREDIT_H
 
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include "base/attr.h"
-#include "core/fairpool.h"
-#include "core/gauge.h"
-
-#define HG_UNITS_UNLIMITED    UINT64_MAX
-#define HG_UNITS_LIMIT_MAX    ((uint64_t)1 << 38) // the highest number of units/s; set clamps to it
-#define HG_CREDIT_WORKERS_MAX 64                  // wake-ups are a bit a worker
-
-enum hg_free_pool { HG_FREE_POOL_FIRST_COME, HG_FREE_POOL_FAIR };
+#include "core/creditstate.h"
 
 enum hg_credit_verdict { HG_CREDIT_PASS, HG_CREDIT_HOLD };
 
@@ -64,73 +51,10 @@ struct hg_charge {
     uint32_t units;      // charged, 0 when held
     uint32_t pool_units; // of these, out of the free pool
     uint32_t slot;       // in this slot
-    uint32_t seq;        // the node's tick and slice count at the verdict, see hg_held_publish
+    uint32_t seq;        // the node's count of slots and slices at the verdict, for held.h
     uint8_t reason;      // enum hg_credit_reason
     uint8_t charged;     // there is something to settle or undo
 };
-
-struct hg_credit_lane; // held.h
-
-/* What the whole process has. Fields are for this module; read them through the view. */
-struct hg_credit_node {
-    alignas(HG_CACHE_LINE) _Atomic uint32_t slot; // 24 bits
-    _Atomic uint32_t seq;                         // counts ticks and slices
-    _Atomic uint64_t pool[2];                     // free pool of a slot, by parity
-    _Atomic uint64_t next_tick_us, next_slice_us; // when the tick / the next slice is due
-    _Atomic uint32_t fair;                        // this slot is shared out by slices
-    alignas(HG_CACHE_LINE) struct hg_gauge free;
-    alignas(HG_CACHE_LINE) _Atomic uint64_t capacity; // settings, from the next tick on
-    _Atomic uint32_t slot_ms, free_pool, slow_start_percent;
-    uint64_t slot_us, reserved_sum; // from here on the ticking thread's
-    uint32_t phase, slice, workers;
-};
-
-struct hg_credit_bucket {
-    alignas(HG_CACHE_LINE) struct hg_gauge used;
-    _Atomic uint64_t queue;  // round, lanes that hold, lanes with a grant open (held.h)
-    _Atomic uint32_t wanted; // was refused a part of the pool since the last slice
-    alignas(HG_CACHE_LINE) _Atomic uint64_t effective[2]; // of a slot, by parity: reservation,
-    _Atomic uint64_t hard[2];                             // hard limit,
-    _Atomic uint64_t share[2];                            // and share of the pool up to this slice
-    _Atomic uint32_t carries[2];                          // debt outlives the slot
-    alignas(HG_CACHE_LINE) _Atomic uint64_t reserved, hard_limit; // settings, from the next tick on
-    _Atomic uint32_t observe;
-    _Atomic uint32_t users, impersonated; // connections; 1 + slot of the last impersonated request
-    struct hg_credit_lane *lanes;         // one a worker
-    uint64_t recent, debt;                // the ticking thread's: use of the pool, fair debt
-};
-
-struct hg_credit_settings {
-    uint64_t capacity; // units/s or HG_UNITS_UNLIMITED
-    uint32_t slot_ms;  // 50-1000, clamped
-    enum hg_free_pool free_pool;
-    uint32_t slow_start_percent; // 0-100, clamped
-};
-
-/* Empties a node; `workers` lanes a bucket, 1 to HG_CREDIT_WORKERS_MAX. Make the first buckets,
- * then call hg_credit_tick once before the first request: it fills the pool. */
-void hg_credit_init(struct hg_credit_node *node, const struct hg_credit_settings *settings,
-                    uint32_t workers);
-/* New settings, from the next tick on. */
-void hg_credit_set(struct hg_credit_node *node, const struct hg_credit_settings *settings);
-
-/* Empties a bucket; `lanes` is the caller's array of one a worker, kept as long as the bucket.
- * Until the next tick it has no reservation and lives out of the pool. */
-void hg_credit_bucket_init(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
-                           struct hg_credit_lane *lanes, uint64_t reserved, uint64_t hard_limit);
-/* New limits in units/s (or HG_UNITS_UNLIMITED), from the next tick on; `observe`: debt is not
- * carried over, since nothing is held that would pay it. The caller has checked reserved <= limit.
- */
-void hg_credit_bucket_set(struct hg_credit_bucket *bucket, uint64_t reserved, uint64_t hard_limit,
-                          bool observe);
-
-/* A connection selected, or left, the bucket; a request was impersonated in it. Without any of them
- * only slow_start_percent of the reservation is kept free for it; the whole from the next tick on.
- */
-void hg_credit_join(struct hg_credit_bucket *bucket);
-void hg_credit_leave(struct hg_credit_bucket *bucket);
-void hg_credit_note_impersonated(const struct hg_credit_node *node,
-                                 struct hg_credit_bucket *bucket);
 
 /*
  * May a request of so many units run? PASS: charged, `ret` remembers it for exactly one
@@ -154,44 +78,5 @@ bool hg_credit_undo(struct hg_credit_node *node, struct hg_credit_bucket *bucket
  * the sum so far: the charge stays open. Returns as undo does. */
 bool hg_credit_settle(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                       struct hg_charge *charge, uint64_t real_units);
-
-struct hg_credit_tick {
-    bool slot, slice;      // a new slot, a new slice began (neither: called too early)
-    bool overcommitted;    // the reservations exceed the capacity: all are honoured, the pool is 0
-    uint64_t reserved_sum; // effective reservations of the new slot, units
-    uint64_t pool;         // free pool of the new slot, units or HG_UNITS_UNLIMITED
-    uint64_t poke;         // workers that hold requests: each makes a pass over its held ones
-};
-
-/*
- * Begins what is due at `now_us`: the next slot, or (fair) the next slice. After a suspended clock
- * one slot, however many were missed; due times stay on their grid. `buckets` are all live buckets,
- * `scratch` has as many entries and keeps nothing. Order: pool, free gauge, bucket gauges, grants.
- */
-void hg_credit_tick(struct hg_credit_node *node, struct hg_credit_bucket *const *buckets, size_t n,
-                    struct hg_fair *scratch, uint64_t now_us, struct hg_credit_tick *ret);
-/* When hg_credit_tick wants to be called next. */
-uint64_t hg_credit_due_us(const struct hg_credit_node *node);
-
-/* Microseconds (at least 1) until the refill that can help a request held for `reason`: the next
- * slice where the pool of a fair node failed, else the tick, or the one that has paid the debt. */
-uint64_t hg_credit_next_us(const struct hg_credit_node *node, const struct hg_credit_bucket *bucket,
-                           enum hg_credit_reason reason, uint64_t now_us);
-
-/* A moment of a bucket or of the node, in units of the running slot, for statistics. */
-struct hg_credit_view {
-    uint64_t used, effective, hard, share, pool, pool_used;
-    uint32_t users, holders;
-};
-void hg_credit_view(const struct hg_credit_node *node, const struct hg_credit_bucket *bucket,
-                    struct hg_credit_view *ret);
-
-/* Moving average of what a bucket's reads cost; one a worker and bucket, plain memory, zeroed. */
-struct hg_read_cost {
-    uint32_t avg_x256;
-};
-/* The charge for the next read: the average rounded to the nearest, at least 1. */
-uint32_t hg_read_cost_estimate(const struct hg_read_cost *cost);
-void hg_read_cost_tell(struct hg_read_cost *cost, uint32_t units);
 
 #endif

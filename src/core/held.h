@@ -17,35 +17,29 @@
 // is seen by them. Who holds against an old slot is told to do it `again`: publish first, then look
 // at the slot; the tick stores the slot first, then looks at the lanes.
 //
-// The driver's duties: (1) after HOLD append to the list and call hg_held_publish with the charge's
-// seq; (2) whenever the list changes outside a pass (closed connection, deadline, deleted bucket)
-// publish again, with the current hg_credit_seq; (3) carry out the advice: `again` -> a pass of
-// this bucket now, `poke` -> wake those workers, each makes a pass over this bucket if its list is
-// not empty; (4) on hg_credit_tick's poke, a pass over every bucket with held requests. A pass is:
+// The driver's duties:
+// 1. After a HOLD append to the list and call hg_held_publish with the charge.
+// 2. Whenever the list changes outside a pass (connection closed, deadline, bucket deleted: any
+// number
+//    of requests at once) call hg_held_publish without a charge.
+// 3. Carry out the advice: `again`, a pass over this bucket now, from the loop; `poke`, wake those
+// workers:
+//    each makes a pass over this bucket if its list is not empty.
+// 4. On hg_credit_tick's poke: a pass over every bucket that the worker holds requests of.
 //
-//     if (hg_held_pass_begin(node, bucket, worker, &pass)) {
-//         while (list not empty && hg_held_decide(node, bucket, &pass, units, flags, &charge) ==
-//         PASS)
-//             unlink the head, dispatch it;
-//     }
-//     advice = hg_held_pass_done(node, bucket, worker, &pass, &summary of what is still in the
-//     list);
+// A pass, in which nothing else is decided or held for this bucket on this worker:
 //
-// What a dispatched request does synchronously (next frame of its connection, new holds) belongs
-// after pass_done, or must only append to the list. A lane is written by its worker, and by the
-// tick (grants).
+//     if (hg_held_pass_begin(node, bucket, worker, &pass))
+//         while (list not empty && hg_held_decide(node, bucket, &pass, units, 0, &charge) == PASS)
+//             move the head to a list of those that passed;
+//     advice = hg_held_pass_done(node, bucket, worker, &pass, &what is still in the list);
+//     dispatch those that passed, carry out the advice;
+//
+// Pure. A lane is written by its worker, its grant by the ticking thread too.
 #ifndef HG_CORE_HELD_H
 #define HG_CORE_HELD_H
 
 #include "core/credit.h"
-
-/* One worker's held requests of one bucket. Zeroed before hg_credit_bucket_init. */
-struct hg_credit_lane {
-    alignas(HG_CACHE_LINE) _Atomic uint64_t units; // of all held
-    _Atomic uint64_t head_units, head_since_us;    // of the oldest
-    _Atomic uint32_t count;
-    _Atomic uint64_t grant; // round 24, units 40, open until claimed; 0 = none
-};
 
 /* What a worker publishes; all 0 when its list is empty. */
 struct hg_held {
@@ -60,24 +54,24 @@ struct hg_held_advice {
 
 struct hg_held_pass {
     uint64_t grant; // what the lane may still take in this pass
-    uint64_t claim; // the lane's grant word, 0 when not capped
-    uint32_t seq;
-    bool open;   // may decide
-    bool oldest; // the lane's head is the bucket's oldest
+    uint64_t claim; // the lane's grant word; 0: no cap
+    bool open;      // this worker may decide
+    bool oldest;    // the head to be decided is the bucket's oldest
+    bool capped;    // stopped at the grant
 };
 
-/* The list of this worker changed; `seq` is that of the verdict (hg_charge.seq) or hg_credit_seq().
+/* This worker's list changed: `charge` of the HOLD that appended to it, NULL for any other reason.
  */
 HG_MUST_USE struct hg_held_advice hg_held_publish(struct hg_credit_node *node,
                                                   struct hg_credit_bucket *bucket, uint32_t worker,
-                                                  const struct hg_held *held, uint32_t seq);
+                                                  const struct hg_held *held,
+                                                  const struct hg_charge *charge);
 
-/* False: not this worker's turn (others have open grants); it will be poked. Call pass_done anyway.
- */
+/* False: it is the turn of others, this worker will be poked. Call pass_done all the same. */
 HG_MUST_USE bool hg_held_pass_begin(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                                     uint32_t worker, struct hg_held_pass *ret);
-/* Decides the head of the list; HOLD ends the pass. With OBSERVE or UNTHROTTLED it always passes.
- */
+/* Decides the head of the list, as hg_credit_decide does; HOLD ends the pass. With OBSERVE or
+ * UNTHROTTLED (the tenant's mode or the user's privileges changed meanwhile) it passes. */
 HG_MUST_USE enum hg_credit_verdict hg_held_decide(struct hg_credit_node *node,
                                                   struct hg_credit_bucket *bucket,
                                                   struct hg_held_pass *pass, uint32_t units,
@@ -89,20 +83,13 @@ hg_held_pass_done(struct hg_credit_node *node, struct hg_credit_bucket *bucket, 
 /* The workers that hold requests of this bucket, as bits. */
 uint64_t hg_held_holders(const struct hg_credit_node *node, const struct hg_credit_bucket *bucket);
 
-/* Does anybody hold? One load: the hot path's question. */
+/* Does anybody hold? One load. */
 static inline bool hg_held_any(const struct hg_credit_bucket *bucket)
 {
     return (uint32_t)atomic_load_explicit(&bucket->queue, memory_order_relaxed) != 0;
 }
 
-/* The node's count of ticks and slices. */
-static inline uint32_t hg_credit_seq(const struct hg_credit_node *node)
-{
-    return atomic_load_explicit(&node->seq, memory_order_acquire);
-}
-
-/* The tick's part: shares `available` units out to the lanes that hold (grants), when they want
- * more. Called by hg_credit_tick, and by tests. */
+/* The tick's part: grants for the lanes that hold, when they want more than `available` units. */
 void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, uint64_t available);
 
 #endif
