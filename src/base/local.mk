@@ -1,4 +1,4 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = src/base/attr.h src/base/blob.c src/base/blob.h src/base/bytes.h \
-	src/base/clock.h src/base/counter.h src/base/list.h src/base/log.c src/base/log.h \
+	src/base/clock.h src/base/counter.h src/base/hist.c src/base/hist.h src/base/list.h src/base/log.c src/base/log.h \
 	src/base/slab.c src/base/slab.h src/base/span.h
