@@ -31,13 +31,16 @@ static void on_poke(evutil_socket_t fd, short what, void *arg)
     /* Emptied first, so that a letter posted from now on pokes again. EAGAIN is harmless. */
     if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN && errno != EINTR)
         return;
-    deliver_all(arg);
+    struct hg_mailbox *box = arg;
+    hg_loop_stamp(box->loop);
+    deliver_all(box);
 }
 
 int hg_mailbox_init(struct hg_mailbox *box, struct hg_loop *loop, void *receiver)
 {
     atomic_init(&box->stack, NULL);
     box->receiver = receiver;
+    box->loop = loop;
     box->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (box->fd < 0)
         return -errno;

@@ -21,6 +21,7 @@ struct hg_letter {
 struct hg_mailbox {
     struct hg_letter *_Atomic stack;
     void *receiver;
+    struct hg_loop *loop;
     int fd; /* eventfd */
     struct event event;
 };
