@@ -25,7 +25,8 @@ struct exchange {
     int timeout_ms;
     char *why;
     size_t why_bytes;
-    uint16_t status; /* of the last reply */
+    const char *asked; /* the last request, in words */
+    uint16_t status;   /* of its reply */
     size_t value_bytes;
     uint8_t value[VALUE_MAX];
 };
@@ -47,7 +48,7 @@ static bool await(struct exchange *ex, short events)
         rc = poll(&poll_fd, 1, ex->timeout_ms);
     } while (rc < 0 && errno == EINTR);
     if (rc == 0) {
-        return fail(ex, "no reply for %g s", ex->timeout_ms / 1000.0);
+        return fail(ex, "no reply to %s for %g s", ex->asked, ex->timeout_ms / 1000.0);
     }
     return rc > 0 || fail(ex, "%s", strerror(errno));
 }
@@ -75,7 +76,7 @@ static bool get_all(struct exchange *ex, uint8_t *to, size_t len)
     while (len > 0) {
         ssize_t n = recv(ex->fd, to, len, 0);
         if (n == 0) {
-            return fail(ex, "closed by the server");
+            return fail(ex, "closed by the server after %s", ex->asked);
         }
         if (n < 0 && errno != EAGAIN && errno != EINTR) {
             return fail(ex, "%s", strerror(errno));
@@ -91,12 +92,27 @@ static bool get_all(struct exchange *ex, uint8_t *to, size_t len)
     return true;
 }
 
+static const char *name_of(uint8_t opcode)
+{
+    switch (opcode) {
+    case HG_WIRE_HELLO:
+        return "HELLO";
+    case HG_WIRE_SASL_LIST:
+        return "the list of mechanisms";
+    case HG_WIRE_SELECT_BUCKET:
+        return "the selection of a bucket";
+    default:
+        return "a login";
+    }
+}
+
 /* Sends one request and reads its reply into the exchange. False: no reply that is one. */
 static bool ask(struct exchange *ex, uint8_t opcode, const char *key, const void *value,
                 size_t value_bytes)
 {
     uint8_t header[HG_WIRE_HEADER];
     size_t key_bytes = strlen(key);
+    ex->asked = name_of(opcode);
     hg_wire_put_header(header, opcode, key_bytes, 0, value_bytes);
     if (!put_all(ex, header, sizeof header) || !put_all(ex, (const uint8_t *)key, key_bytes) ||
         !put_all(ex, value, value_bytes) || !get_all(ex, header, sizeof header)) {
@@ -107,7 +123,7 @@ static bool ask(struct exchange *ex, uint8_t opcode, const char *key, const void
         header[HG_WIRE_AT_EXTRAS_BYTES] + (size_t)hg_get_u16(header + HG_WIRE_AT_KEY_BYTES);
     if (header[0] != HG_WIRE_RESPONSE || header[HG_WIRE_AT_OPCODE] != opcode || body < skip ||
         body > VALUE_MAX) {
-        return fail(ex, "answered opcode 0x%02x with bytes that are no reply to it", opcode);
+        return fail(ex, "answered %s with bytes that are no reply to it", ex->asked);
     }
     if (!get_all(ex, ex->value, body)) {
         return false;
@@ -148,7 +164,7 @@ static bool say_hello(struct exchange *ex, uint32_t features)
         return false;
     }
     if (ex->status != 0) {
-        return refused(ex, "HELLO of", "headgate-load");
+        return refused(ex, "HELLO as", "headgate-load");
     }
     for (size_t i = 0; i < HG_COUNT_OF(known); i++) {
         bool granted = (features & known[i].bit) == 0;
