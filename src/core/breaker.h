@@ -14,8 +14,10 @@
 // was sent, over at least 4 keys, the last 20 without an answer in between: one slow key must not
 // close a server to everyone. OPEN answers at once. After a wait (backoff.h) one worker makes one
 // connection and asks NOOP or PING through login, never a client's request. The wait's k grows with
-// each failure and resets only after 10 s without one. A failure in RAMP, while nothing else lives,
-// opens again.
+// each failure and resets only after 10 s without one. A failure in RAMP, while nothing lives,
+// opens again. After a failure connections are made one at a time until one succeeds. When it
+// opens, the driver closes what is live; the outcomes of connects under way are told, and change
+// nothing.
 //
 // Threads: one breaker per server and process, shared. The caller holds one mutex for the calls
 // that take a non-const breaker; they are rare (connections, time-outs, and sums of what was sent).

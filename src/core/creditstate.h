@@ -50,10 +50,11 @@ struct hg_credit_bucket {
     alignas(HG_CACHE_LINE) _Atomic uint64_t reserved;     // settings, from the next tick on
     _Atomic uint64_t hard_limit;
     _Atomic uint32_t observe;
-    _Atomic uint32_t users;            // connections that selected it
-    _Atomic uint32_t impersonated;     // 1 + slot of the last impersonated request
-    struct hg_credit_lane *lanes;      // one a worker
-    uint64_t recent, seen, debt, lump; // the ticking thread's, for fair shares
+    _Atomic uint32_t users;        // connections that selected it
+    _Atomic uint32_t impersonated; // 1 + slot of the last impersonated request
+    struct hg_credit_lane *lanes;  // one a worker
+    uint64_t recent, seen, lump;   // the ticking thread's, for fair shares
+    int64_t account;               // units had more (or, when negative, less) than others
 };
 
 /* One worker's held requests of one bucket: written by that worker, grants by the tick. */

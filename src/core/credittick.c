@@ -6,7 +6,8 @@
 #include "core/credittick.h"
 #include "core/held.h"
 
-#define IDLE_PART 16 // an idle bucket's share of a slice is at most a 16th of an equal one
+#define IDLE_PART 16         // an idle bucket's share of a slice is at most a 16th of an equal one
+#define BLOCKED   UINT64_MAX // in place of a lump: the head needs more than it can get in this slot
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -96,19 +97,27 @@ static void note_use(struct hg_credit_bucket *bucket, uint64_t taken)
 }
 
 /*
- * Closes the account of the last slot. Only a lump makes a debt: else who took more than the common
- * level did so while nobody wanted it. The debt is paid with what the level would have allowed.
+ * Closes the account of the last slot, in which others could have had `level`. It is opened by
+ * requests that need more than a share: who got one owes what it had more, who was passed over is
+ * owed. Else who took more than the level did so while nobody wanted it, and what is owed is paid
+ * off.
  */
 static void close_account(const struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                           uint32_t last, uint32_t slot, bool fair)
 {
     uint64_t taken = taken_in(bucket, last), carried = taken_in(bucket, slot);
-    uint64_t owed = minus(add(taken, bucket->debt), node->level);
+    int64_t most = (int64_t)smaller(get(&node->pool[last & 1]), HG_UNITS_LIMIT_MAX);
+    int64_t account = bucket->account + (int64_t)taken - (int64_t)node->level;
 
     note_use(bucket, taken);
-    if (bucket->lump == 0)
-        owed = smaller(owed, bucket->debt);
-    bucket->debt = fair ? minus(owed, carried) : 0;
+    if (bucket->lump == 0) {
+        account = account < bucket->account ? account : bucket->account;
+        account = account > 0 ? account : 0;
+    } else if (bucket->lump != BLOCKED) {
+        account -= (int64_t)smaller(carried, taken); // is in the gauge
+    }
+    account = account > most ? most : account < -most ? -most : account;
+    bucket->account = fair && node->level != HG_FAIR_INFINITE ? account : 0;
     bucket->seen = carried;
     bucket->lump = 0;
 }
@@ -122,7 +131,7 @@ static struct hg_fair claim_of(struct hg_credit_bucket *bucket, uint32_t slot, u
 
     note_use(bucket, taken);
     claim.taken = taken;
-    claim.debt = bucket->debt;
+    claim.debt = bucket->account > 0 ? (uint64_t)bucket->account : 0;
     claim.most = hard == HG_UNITS_UNLIMITED ? HG_FAIR_INFINITE : minus(hard, effective);
     if (atomic_exchange_explicit(&bucket->wanted, 0, memory_order_relaxed) || hg_held_any(bucket))
         claim.want = HG_FAIR_INFINITE;
@@ -130,7 +139,9 @@ static struct hg_fair claim_of(struct hg_credit_bucket *bucket, uint32_t slot, u
         claim.want = add(claim.taken, bucket->recent > idle ? bucket->recent : idle);
     if (!hg_held_any(bucket))
         bucket->lump = 0;
-    if (bucket->lump > claim.taken)
+    if (bucket->lump == BLOCKED)
+        claim.want = claim.taken;
+    else if (bucket->lump > claim.taken)
         claim.taken = bucket->lump;
     claim.share = 0;
     return claim;
@@ -154,9 +165,8 @@ static uint64_t head_need(const struct hg_credit_node *node, const struct hg_cre
 }
 
 /*
- * A held request may need more than its bucket's share of a whole slot. One such a slot, the
- * oldest, of a bucket that owes nothing, has what it needs put by: a lump. Its bucket owes the
- * difference.
+ * A held request may need more than its bucket's share of a whole slot. One such a slot, the oldest
+ * of a bucket that owes nothing, has what it needs put by: a lump. The others leave their shares.
  */
 static void set_lump(struct hg_credit_node *node, struct hg_credit_bucket *const *buckets, size_t n,
                      struct hg_fair *claims, uint32_t slot)
@@ -167,10 +177,14 @@ static void set_lump(struct hg_credit_node *node, struct hg_credit_bucket *const
     (void)hg_fair_fill(claims, n, pool, node->period);
     for (size_t i = 0; i < n; i++) {
         uint64_t since, need;
-        if (buckets[i]->debt != 0 || !hg_held_any(buckets[i]))
+        if (!hg_held_any(buckets[i]))
             continue;
         need = head_need(node, buckets[i], slot, &since);
-        if (need > claims[i].share && need <= pool && since < oldest) {
+        if (need <= claims[i].share || need > pool)
+            continue;
+        buckets[i]->lump = BLOCKED;
+        claims[i].want = claims[i].taken;
+        if (buckets[i]->account <= 0 && since < oldest) {
             oldest = since;
             lump = need;
             found = i;

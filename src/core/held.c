@@ -147,11 +147,10 @@ static bool is_oldest(const struct hg_credit_node *node, const struct hg_credit_
 bool hg_held_pass_begin(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                         uint32_t worker, struct hg_held_pass *ret)
 {
-    uint32_t seq = atomic_load(&node->seq);
     uint64_t queue = atomic_load(&bucket->queue);
     uint64_t grant = atomic_load(&bucket->lanes[worker].grant);
 
-    *ret = (struct hg_held_pass){.grant = HG_UNITS_UNLIMITED, .seq = seq};
+    *ret = (struct hg_held_pass){.grant = HG_UNITS_UNLIMITED};
     ret->oldest = is_oldest(node, bucket, worker);
     if (grant_counts(grant, queue)) {
         ret->claim = grant;
@@ -169,7 +168,7 @@ enum hg_credit_verdict hg_held_decide(struct hg_credit_node *node, struct hg_cre
     enum hg_credit_verdict verdict;
 
     if (!exempt && units > pass->grant) {
-        *ret = (struct hg_charge){.seq = pass->seq, .reason = HG_CREDIT_BEHIND};
+        *ret = (struct hg_charge){.reason = HG_CREDIT_BEHIND};
         pass->capped = true;
         return HG_CREDIT_HOLD;
     }
@@ -177,7 +176,6 @@ enum hg_credit_verdict hg_held_decide(struct hg_credit_node *node, struct hg_cre
         flags |= HG_CREDIT_OLDEST;
     pass->oldest = false;
     verdict = hg_credit_decide(node, bucket, units, flags | HG_CREDIT_RETRY, ret);
-    pass->seq = ret->seq;
     if (exempt)
         return HG_CREDIT_PASS;
     if (verdict == HG_CREDIT_PASS && pass->claim != 0)
@@ -201,10 +199,8 @@ struct hg_held_advice hg_held_pass_done(struct hg_credit_node *node,
         advice.poke = other_holders(node, bucket, worker);
     if (held->count == 0)
         return advice;
-    if (claimed && open_grants(queue) == 0 && pass->capped)
-        advice.again = true;
-    if (pass->open && pass->seq != atomic_load(&node->seq))
-        advice.again = true;
+    // No look at seq here: the lane held all the time, so a tick in between has poked this worker.
+    advice.again = claimed && open_grants(queue) == 0 && pass->capped;
     return advice;
 }
 
