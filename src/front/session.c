@@ -16,6 +16,7 @@
 #define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES (4u << 20)
+#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
