@@ -1,7 +1,6 @@
 noinst_LIBRARIES += libapp.a
-libapp_a_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(GSASL_CFLAGS) \
-	$(EVENT_CFLAGS) $(XXHASH_CFLAGS)
-libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) $(LMDB_CFLAGS)
+libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) \
+	$(LMDB_CFLAGS) $(XXHASH_CFLAGS)
 libapp_a_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 libapp_a_SOURCES = \
 	src/app/adminjson.c src/app/adminjson.h \
@@ -36,5 +35,3 @@ libapp_a_SOURCES = \
 	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
 	src/app/publish.c src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
 	src/app/stats_round.c src/app/upstreams.c
-libapp_a_SOURCES += src/app/login.c src/app/login.h src/app/login_stats.def src/app/dialogue.c \
-	src/app/dialogue.h src/app/login_helpers.c src/app/login_own.h
