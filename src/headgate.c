@@ -1,5 +1,7 @@
 // headgate - the server: parse, set up in order, run, tear down in reverse
 // SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

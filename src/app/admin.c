@@ -188,7 +188,7 @@ static void create_bucket(struct hg_process *process, struct hg_job *job)
     } else {
         struct hg_state *state = copy_state(process, job);
         if (state != NULL)
-            finish(process, job, state, hg_state_create_bucket(state, settings), NULL);
+            finish(process, job, state, hg_state_create_bucket(state, process->file, settings), NULL);
     }
     hg_adminjson_free_bucket(settings);
 }
@@ -328,7 +328,7 @@ static bool split_tenant_path(struct hg_span path, struct hg_span *ret_name,
 
 static void set_param(struct hg_process *process, struct hg_job *job)
 {
-    struct hg_span name, option;
+    struct hg_span name = HG_SPAN_NONE, option = HG_SPAN_NONE;
     struct hg_state_units units;
     const uint32_t throttle = HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR) |
                               HG_PRIVILEGE_BIT(HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);

@@ -4,7 +4,7 @@
 #include "app/process.h"
 #include "proto/status.h"
 
-static const struct hg_users *users_of(const struct hg_directory *directory)
+const struct hg_users *hg_users_of(const struct hg_directory *directory)
 {
     return ((const struct hg_users_ref *)directory->users)->users;
 }
@@ -13,32 +13,32 @@ static uint32_t privileges(void *app, const struct hg_directory *directory, cons
                            struct hg_span bucket)
 {
     (void)app;
-    return hg_users_privileges(users_of(directory), user, bucket);
+    return hg_users_privileges(hg_users_of(directory), user, bucket);
 }
 
 static bool may_see(void *app, const struct hg_directory *directory, const void *user,
                     struct hg_span bucket)
 {
     (void)app;
-    return hg_users_may_see(users_of(directory), user, bucket);
+    return hg_users_may_see(hg_users_of(directory), user, bucket);
 }
 
 static const void *find_user(void *app, const struct hg_directory *directory, struct hg_span name)
 {
     (void)app;
-    return hg_users_find(users_of(directory), name);
+    return hg_users_find(hg_users_of(directory), name);
 }
 
 static bool revoked(void *app, const struct hg_directory *now, const void *user_before)
 {
     (void)app;
-    return hg_users_is_revoked(users_of(now), user_before);
+    return hg_users_is_revoked(hg_users_of(now), user_before);
 }
 
 static struct hg_span anonymous_bucket(void *app, const struct hg_directory *directory)
 {
     (void)app;
-    const char *name = hg_users_anonymous_bucket(users_of(directory));
+    const char *name = hg_users_anonymous_bucket(hg_users_of(directory));
     return name != NULL ? hg_span_str(name) : HG_SPAN_NONE;
 }
 

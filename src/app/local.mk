@@ -1,4 +1,5 @@
 noinst_LIBRARIES += libapp.a
+libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) $(LMDB_CFLAGS)
 libapp_a_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 libapp_a_SOURCES = \
 	src/app/adminjson.c src/app/adminjson.h \
@@ -25,4 +26,9 @@ libapp_a_SOURCES = \
 	src/app/strictjson.c src/app/strictjson.h \
 	src/app/users.c src/app/users.h \
 	src/app/users_build.h src/app/users_parse.c \
-	src/app/yamldoc.c src/app/yamldoc.h
+	src/app/yamldoc.c src/app/yamldoc.h \
+	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
+	src/app/publish.c src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
+	src/app/stats_round.c src/app/upstreams.c
+libapp_a_SOURCES += src/app/login.c src/app/login.h src/app/login_stats.def src/app/dialogue.c \
+	src/app/dialogue.h src/app/login_helpers.c src/app/login_own.h src/app/password.c src/app/password.h

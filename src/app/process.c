@@ -1,5 +1,7 @@
 // process - sets up the server in order, runs it, tears it down in reverse
 // SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
+
 #include "app/process.h"
 
 #include <errno.h>
@@ -339,8 +341,11 @@ static int set_up(struct hg_process *process)
 static int start_threads(struct hg_process *process)
 {
     const struct hg_conf *conf = process->effective;
-    process->logins = hg_logins_new((unsigned)conf->max_login_helpers, (unsigned)conf->login_queue);
-    int rc = process->logins != NULL ? start_house(process) : -ENOMEM;
+    struct hg_logins_options logins = {(unsigned)conf->max_login_helpers,
+                                       (unsigned)conf->login_queue, hg_users_of};
+    int rc = hg_logins_new(&logins, &process->logins);
+    if (rc == 0)
+        rc = start_house(process);
     if (rc == 0)
         rc = start_workers(process);
     return rc;
@@ -349,6 +354,8 @@ static int start_threads(struct hg_process *process)
 static void stop_threads(struct hg_process *process)
 {
     unsigned count = process->workers != NULL ? process->front.worker_count : 0;
+    if (process->logins != NULL)
+        hg_logins_stop(process->logins);
     for (unsigned w = 0; w < count; w++)
         hg_worker_stop(&process->workers[w]);
     /* Nobody makes jobs any more; what is still under way is answered into closed mailboxes' last

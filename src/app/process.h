@@ -93,6 +93,8 @@ void hg_publish_abandon(struct hg_process *process, struct hg_directory *directo
 
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users);
 void hg_users_ref_unref(void *users);
+/* The users of a directory (hooks.c). */
+const struct hg_users *hg_users_of(const struct hg_directory *directory);
 
 /* ---- upstreams.c ---- */
 

@@ -96,7 +96,11 @@ static void group_general(struct hg_process *process, struct hg_job *job)
     hg_job_stat(job, "reloads", "%llu", (unsigned long long)hg_counter_get(&process->reloads));
     hg_job_stat(job, "reload_errors", "%llu",
                 (unsigned long long)hg_counter_get(&process->reload_errors));
-    hg_logins_stats(process->logins, job);
+    const struct hg_login_stats *logins = hg_logins_stats(process->logins);
+#define HG_LOGIN_STAT(name, text)                                                                  \
+    hg_job_stat(job, "login_" #name, "%llu", (unsigned long long)hg_counter_get(&logins->name));
+#include "app/login_stats.def"
+#undef HG_LOGIN_STAT
 }
 
 /* ---- threads, operations ---- */

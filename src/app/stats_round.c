@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "app/stats.h"
-#include "base/clock.h"
+#include "base/log.h"
 #include "front/session.h"
 
 static void go_on(struct hg_job *job, const struct hg_worker *worker)

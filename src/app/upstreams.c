@@ -9,6 +9,7 @@
 #include "app/process.h"
 #include "back/embedded.h"
 #include "back/memcached.h"
+#include "back/upstream.h"
 #include "base/log.h"
 
 #define WAITING_MAX 10000 /* calls of a worker that may wait for one server */
@@ -245,8 +246,8 @@ void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_
 static void memcached_stats(const char *name, const struct impl *impl, struct hg_job *job)
 {
     char row[256];
-    for (uint32_t i = 0; i < hg_upstream_shared_count(impl->memcached); i++) {
-        const struct hg_server *server = hg_upstream_shared_server(impl->memcached, i);
+    for (uint32_t i = 0; i < impl->memcached->count; i++) {
+        const struct hg_server *server = &impl->memcached->servers[i];
         uint64_t sums[HG_UPSTREAM_STATS] = {0};
         hg_server_sum(server, sums);
         snprintf(row, sizeof row, "%s:%u:address", name, i);

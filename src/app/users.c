@@ -83,6 +83,18 @@ bool hg_users_has_hash(const struct hg_users *users, enum hg_secret_hash hash)
     return false;
 }
 
+bool hg_users_has_only(const struct hg_users *users, enum hg_secret_hash hash)
+{
+    for (size_t i = 0; i < users->count; i++) {
+        bool others = false;
+        for (int h = 0; h < HG_SECRET_HASH_COUNT; h++)
+            others |= h != (int)hash && users->users[i].has_secret[h];
+        if (users->users[i].has_secret[hash] && !others)
+            return true;
+    }
+    return false;
+}
+
 const char *hg_users_anonymous_bucket(const struct hg_users *users)
 {
     return users->anonymous_bucket;

@@ -17,6 +17,11 @@
 
 static const struct hg_link_owner owner;
 
+static enum hg_breaker_connect kind_of(const struct hg_link *link)
+{
+    return link->probe ? HG_BREAKER_PROBE : HG_BREAKER_CONNECT;
+}
+
 static bool is_up(enum hg_link_state state)
 {
     return state == HG_LINK_READY || state == HG_LINK_DRAINING;
@@ -129,7 +134,7 @@ void hg_pool_grow(struct hg_pool *pool)
         make_way(pool);
     struct hg_link *link = add_link(pool);
     if (link == NULL) {
-        hg_server_tell_abandoned(pool->server, pool->worker);
+        hg_server_tell_abandoned(pool->server, pool->worker, how);
         pool->ask_again_us = now_us + ASK_AGAIN_US;
         return;
     }
@@ -150,7 +155,7 @@ static void on_ready(struct hg_link *link)
     }
     count_up(pool, 1);
     hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECTS, 1);
-    hg_server_tell_connected(pool->server, pool->worker, pool->hub->loop->now_us);
+    hg_server_tell_connected(pool->server, pool->worker, kind_of(link), pool->hub->loop->now_us);
     hg_list_prepend(&pool->ready, &link->node);
     hg_pool_note_use(pool, link);
     hg_pool_wake_later(pool);
@@ -261,14 +266,15 @@ static void account_end(struct hg_pool *pool, const struct hg_link *link, enum h
     hg_resolve_forget(pool->resolver, pool->resolve);
     pool->resolve = NULL;
     if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY) {
-        hg_server_tell_abandoned(pool->server, pool->worker);
+        hg_server_tell_abandoned(pool->server, pool->worker, kind_of(link));
         pool->ask_again_us = now_us + ASK_AGAIN_US;
         return;
     }
     hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
     if (pool->server->named && link->addrs != NULL)
         hg_server_start_with(pool->server, hg_link_addr(link) + 1);
-    hg_server_tell_failed(pool->server, pool->worker, why == HG_LINK_REFUSED, now_us);
+    hg_server_tell_failed(pool->server, pool->worker, kind_of(link), why == HG_LINK_REFUSED,
+                          now_us);
 }
 
 static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error)

@@ -16,6 +16,7 @@
 #define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES (4u << 20)
+#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
@@ -530,6 +531,20 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
         same = NULL;
     hg_session_select(session, same);
+}
+
+void hg_session_log_out(struct hg_session *session)
+{
+    if (session->user_name == NULL)
+        return;
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    free(session->user_name);
+    session->user_name = NULL;
+    session->user = NULL;
+    session->logged_in = !directory->settings.login_required;
+    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
+    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
 }
 
 void *hg_session_login(const struct hg_session *session)
