@@ -9,8 +9,8 @@
 struct hg_refusal {
     uint16_t status;
     enum hg_outcome outcome;
-    const char *text;    /* what is wrong and what is right; NULL: the status' own */
-    struct hg_span members; /* JSON members for the error context, or none */
+    const char *text;        /* what is wrong and what is right; NULL: the status' own */
+    struct hg_span members;  /* JSON members for the error context, or none */
     struct hg_span verbatim; /* the whole value, or none */
 };
 
@@ -34,6 +34,8 @@ void hg_answer_session_refusal(struct hg_session *session, const struct hg_reply
 /* Raw bytes: whole reply packets. */
 void hg_answer_session_packets(struct hg_session *session, const struct hg_reply_of *of,
                                struct hg_span packets, enum hg_outcome outcome);
+/* Bytes in order that are part of the reply before them and count as no request. */
+void hg_answer_raw(struct hg_session *session, struct hg_span bytes);
 /* Counts a request that needs no reply at all (QuitQ). */
 void hg_answer_silence(struct hg_session *session, const struct hg_reply_of *of,
                        enum hg_outcome outcome);

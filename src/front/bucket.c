@@ -23,6 +23,16 @@ static void free_bucket(struct hg_bucket *bucket)
     free(bucket);
 }
 
+void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket)
+{
+    lane->bucket = bucket;
+    hg_list_init(&lane->held);
+    hg_list_init(&lane->node);
+    hg_list_init(&lane->ready);
+    hg_list_init(&lane->ready_node);
+    hg_list_init(&lane->used);
+}
+
 struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)
 {
     size_t len = strlen(name);
@@ -37,12 +47,8 @@ struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)
     bucket->name_len = len;
     atomic_init(&bucket->refs, 1);
     bucket->lane_count = workers;
-    for (unsigned w = 0; w < workers; w++) {
-        bucket->lanes[w].bucket = bucket;
-        hg_list_init(&bucket->lanes[w].held);
-        hg_list_init(&bucket->lanes[w].node);
-        hg_list_init(&bucket->lanes[w].used);
-    }
+    for (unsigned w = 0; w < workers; w++)
+        hg_lane_init(&bucket->lanes[w], bucket);
     bucket->prefix = calloc(1, 1);
     size_t credit_bytes = workers * sizeof(struct hg_credit_lane);
     bucket->credit_lanes = aligned_alloc(HG_CACHE_LINE, credit_bytes);
@@ -56,8 +62,7 @@ struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)
 
 void hg_bucket_unref(struct hg_bucket *bucket)
 {
-    if (bucket == NULL ||
-        atomic_fetch_sub_explicit(&bucket->refs, 1, memory_order_acq_rel) > 1)
+    if (bucket == NULL || atomic_fetch_sub_explicit(&bucket->refs, 1, memory_order_acq_rel) > 1)
         return;
     if (bucket->retire != NULL)
         bucket->retire(bucket, bucket->retire_ctx);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A request references its bucket from admission to settlement, a session the one it has selected;
-// so a record outlives every snapshot that lists it, and a bucket made again under the name is a new
-// record. What several threads touch is atomic; each worker has a lane of its own for the rest.
+// so a record outlives every snapshot that lists it, and a bucket made again under the name is a
+// new record. What several threads touch is atomic; each worker has a lane of its own for the rest.
 #ifndef HG_FRONT_BUCKET_H
 #define HG_FRONT_BUCKET_H
 
@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/span.h"
 #include "core/held.h"
+#include "core/readcost.h"
 
 #define HG_BUCKET_NAME_MAX 100
 
@@ -43,23 +44,29 @@ struct hg_lane {
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter outcomes[HG_OUTCOMES];
-    struct hg_read_cost read_cost;      /* recent, for the estimate of a read */
-    struct hg_list held;                /* sessions whose next request waits for credits */
-    struct hg_list node;                /* in the worker's list of lanes that hold requests */
+    struct hg_readcost read_cost; /* recent, for the estimate of a read */
+    struct hg_list held;          /* sessions whose next request waits for credits */
+    struct hg_list node;          /* in the worker's list of lanes that hold requests */
     struct hg_bucket *bucket;
-    struct hg_held holding; /* what was published of the held ones; head_* of the oldest */
-    uint32_t users;         /* sessions that have it selected, and requests under way */
-    struct hg_list used;    /* in the worker's list of lanes with users */
+    struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
+    uint32_t users;            /* sessions that have it selected, and requests under way */
+    bool pass_wanted;          /* the held ones should be decided again in this turn */
+    uint64_t poked_turn;       /* the turn in which others were last poked for a refund */
+    struct hg_list ready;      /* sessions with frames left over from an earlier turn */
+    struct hg_list ready_node; /* in the worker's list of lanes with such */
+    uint64_t turn;             /* the turn of `turn_frames` */
+    uint32_t turn_frames;
+    struct hg_list used; /* in the worker's list of lanes with users */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 struct hg_bucket {
     char name[HG_BUCKET_NAME_MAX + 1];
     size_t name_len;
     _Atomic unsigned refs;
-    _Atomic int state;         /* enum hg_bucket_state */
+    _Atomic int state;            /* enum hg_bucket_state */
     struct hg_upstream *upstream; /* the bucket holds a reference */
-    uint32_t tenant_id;        /* its key space in an embedded store */
-    char *prefix;              /* in front of each key towards memcached; never NULL */
+    uint32_t tenant_id;           /* its key space in an embedded store */
+    char *prefix;                 /* in front of each key towards memcached; never NULL */
     size_t prefix_len;
     _Atomic int credit_mode;   /* enum hg_mode */
     _Atomic int reject_status; /* enum hg_reject */
@@ -79,6 +86,9 @@ struct hg_bucket {
 /* A bucket with one reference and `workers` lanes; NULL when memory is out. The upstream reference
    is the caller's to give. */
 HG_MUST_USE struct hg_bucket *hg_bucket_new(const char *name, unsigned workers);
+
+/* Sets up a zeroed lane. */
+void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket);
 
 static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
 {

@@ -26,16 +26,17 @@ struct hg_worker;
 
 /* A request that src/app answers, with a copy of what it needs of the frame. */
 struct hg_job {
-    struct hg_letter letter;    /* for the way to another thread and back */
+    struct hg_letter letter; /* for the way to another thread and back */
     struct hg_worker *worker;
     struct hg_session *session; /* worker's thread only */
     const struct hg_opcode_row *row;
     uint32_t opaque;
+    uint32_t frame_bytes;
     uint32_t features;
-    uint16_t privileges;          /* of the session when it asked */
-    struct hg_bucket *bucket;     /* selected; counted; or NULL */
+    uint16_t privileges;            /* of the session when it asked */
+    struct hg_bucket *bucket;       /* selected; counted; or NULL */
     struct hg_directory *directory; /* in force when it was asked; counted */
-    const void *user;             /* of directory->users; NULL: anonymous */
+    const void *user;               /* of directory->users; NULL: anonymous */
     struct hg_addr peer;
     char user_name[HG_BUCKET_NAME_MAX + 1];
     struct hg_span extras, key, value; /* within `data` */
@@ -64,7 +65,7 @@ struct hg_front_hooks {
     /* A session ends: the app frees its login dialogue (session's `login`), if there is one. */
     void (*on_login_gone)(void *app, void *login);
     /* What a user may do: bits of HG_PRIVILEGE_BIT; bucket none: with none selected. */
-    uint16_t (*privileges)(void *app, const struct hg_directory *directory, const void *user,
+    uint32_t (*privileges)(void *app, const struct hg_directory *directory, const void *user,
                            struct hg_span bucket);
     bool (*may_see)(void *app, const struct hg_directory *directory, const void *user,
                     struct hg_span bucket);
@@ -84,8 +85,8 @@ struct hg_front {
     struct hg_worker *workers; /* array */
     struct hg_mailbox *main;   /* where workers report to */
     uint64_t start_us;
+    uint64_t hash_seed;  /* random, for hashes of keys */
     const char *version; /* "N.N.N" */
-    _Atomic bool workers_hold; /* some worker may hold requests: ticks must be told */
 };
 
 /* Answers a job: from any thread, once; the job is gone afterwards. */

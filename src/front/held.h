@@ -9,12 +9,15 @@
 
 #include "front/session.h"
 
-/* Decides a new request; true: it may go on. False: it is in the lane's queue now, or (non-blocking,
-   impersonated) was refused and answered, and *ret_waits says which. */
+/* Decides a new request; true: it may go on. False: it is in the lane's queue now, or
+   (non-blocking, impersonated) was refused and answered, and *ret_waits says which. */
 bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool *ret_waits);
 
 /* Passes over all lanes of this worker that hold requests: at a tick, or poked. */
 void hg_held_pass_all(struct hg_worker *worker);
+
+/* Passes over those lanes that were advised to make one; once a turn. */
+void hg_held_pass_wanted(struct hg_worker *worker);
 
 /* Takes a held request out of its queue: the client has gone, or the bucket. */
 void hg_held_leave(struct hg_session *session);

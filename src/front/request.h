@@ -28,22 +28,24 @@ struct hg_request {
     struct hg_session *session;
     struct hg_request *next; /* in the session's queue */
     const struct hg_opcode_row *row;
-    struct hg_lane *lane;   /* counted in lane->users; NULL for requests of the front end itself */
-    struct hg_blob *reply;
-    struct hg_blob *key;    /* a copy, for replies that carry it; else NULL */
+    struct hg_lane *lane;  /* counted in lane->users; NULL for requests of the front end itself */
+    struct hg_blob *reply; /* DONE: what to send, */
+    struct hg_blob *value_blob; /* and a value to send behind it, by reference */
+    struct hg_span value;
+    struct hg_blob *key; /* a copy, for replies that carry it; else NULL */
     struct hg_charge charge;
-    uint64_t start_us;    /* first looked at */
-    uint64_t hold_us;     /* began to wait (credits, then room) */
-    uint64_t throttle_us; /* was held for credits */
-    uint64_t queue_us;    /* waited for room */
+    uint64_t start_us;                /* first looked at */
+    uint64_t hold_us;                 /* began to wait (credits, then room) */
+    uint64_t throttle_us;             /* was held for credits */
+    uint64_t queue_us;                /* waited for room */
     uint64_t read_units, write_units; /* estimated, then real */
     uint32_t opaque;
     uint32_t frame_bytes;
     uint16_t key_len;
     uint16_t features; /* in force when it was parsed */
     uint8_t state;     /* enum hg_request_state */
-    bool charged;
-    bool held_for_credits;
+    bool admitted;     /* the credits let it pass */
+    bool impersonated;
     bool unmetered;
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];

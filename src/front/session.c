@@ -12,10 +12,12 @@
 #include "front/held.h"
 #include "proto/hello.h"
 
-#define READ_BYTES     65536
-#define LARGE_FRAME    16384   /* from here on a frame gets a blob of its own size */
-#define LINGER_US      1000000 /* a closed connection is read on for so long, at most */
-#define LINGER_BYTES   (4u << 20)
+#define READ_BYTES   65536
+#define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
+#define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
+#define LINGER_BYTES (4u << 20)
+
+static void on_event(evutil_socket_t fd, short what, void *arg);
 
 /* Asks the loop for just what the session's state allows. */
 static void watch(struct hg_session *session)
@@ -35,8 +37,7 @@ static void watch(struct hg_session *session)
     session->watching = want;
     if (want == EV_PERSIST)
         return;
-    event_assign(&session->event, session->worker->loop.base, session->fd, want,
-                 session->event.ev_callback, session);
+    event_assign(&session->event, session->worker->loop.base, session->fd, want, on_event, session);
     if (event_add(&session->event, NULL) != 0)
         hg_session_close(session);
 }
@@ -49,15 +50,43 @@ static bool window_open(const struct hg_session *session)
         return false;
     if (HG_UNLIKELY(session->out.bytes > high))
         return false;
-    return session->queue_len == 0 ||
-           (session->queue_len < HG_SESSION_QUEUE_MAX &&
-            (uint64_t)session->queue_len * session->reply_peak <= high);
+    return session->queue_len == 0 || (session->queue_len < HG_SESSION_QUEUE_MAX &&
+                                       (uint64_t)session->queue_len * session->reply_peak <= high);
 }
 
-static void make_ready(struct hg_session *session)
+static struct hg_lane *lane_of(const struct hg_session *session)
 {
-    if (hg_list_empty(&session->ready))
-        hg_list_append(&session->worker->ready, &session->ready);
+    return session->lane != NULL ? session->lane : &session->worker->nobody;
+}
+
+void hg_session_make_ready(struct hg_session *session)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_lane *lane = lane_of(session);
+    if (!hg_list_empty(&session->ready) || session->dead)
+        return;
+    hg_list_append(&lane->ready, &session->ready);
+    if (hg_list_empty(&lane->ready_node))
+        hg_list_append(&worker->ready_lanes, &lane->ready_node);
+    hg_loop_again(&worker->loop);
+}
+
+/* Frames that the session may still have in this turn: its own share, and while several tenants are
+   active no more than their tenant's, so that ten connections are not ten shares. */
+static unsigned frame_budget(struct hg_session *session)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_lane *lane = lane_of(session);
+    if (lane->turn != worker->loop.turns) {
+        lane->turn = worker->loop.turns;
+        lane->turn_frames = 0;
+        worker->active_lanes++;
+    }
+    if (worker->active_lanes <= 1 && worker->active_lanes_before <= 1)
+        return HG_SESSION_FRAMES_PER_TURN;
+    return lane->turn_frames < HG_SESSION_FRAMES_PER_TURN
+               ? HG_SESSION_FRAMES_PER_TURN - lane->turn_frames
+               : 0;
 }
 
 static void pause_session(struct hg_session *session)
@@ -71,7 +100,7 @@ void hg_session_resume(struct hg_session *session)
 {
     if (session->paused && window_open(session)) {
         session->paused = false;
-        make_ready(session);
+        hg_session_make_ready(session);
     }
 }
 
@@ -85,9 +114,11 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
                                          ? settings->max_frame_bytes
                                          : HG_SESSION_LOGIN_FRAME_BYTES,
                                      settings->max_value_bytes};
+    struct hg_lane *lane = lane_of(session);
+    unsigned budget = frame_budget(session);
     size_t at = 0;
     *ret_need = 0;
-    for (unsigned frames = 0;; frames++) {
+    for (unsigned frames = 0;; frames++, lane->turn_frames++) {
         if (session->closing || session->dead)
             return have;
         if (session->skip_bytes > 0) {
@@ -101,9 +132,9 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
             pause_session(session);
             return at;
         }
-        if (frames >= HG_SESSION_FRAMES_PER_TURN) {
+        if (frames >= budget) {
             hg_counter_add(&session->worker->yields, 1);
-            make_ready(session);
+            hg_session_make_ready(session);
             return at;
         }
         struct hg_frame frame;
@@ -168,8 +199,8 @@ void hg_session_run(struct hg_session *session)
     if (in != NULL && !session->dead) {
         uint64_t need;
         hg_blob_ref(in);
-        session->in_at += eat(session, in->data + session->in_at, in->len - session->in_at, in,
-                              &need);
+        session->in_at +=
+            eat(session, in->data + session->in_at, in->len - session->in_at, in, &need);
         if (session->in_at >= in->len) {
             hg_blob_unref(session->in);
             session->in = NULL;
@@ -251,7 +282,7 @@ static void on_hang_up(struct hg_session *session)
         return;
     }
     hg_dispatch_refuse_waiting(session);
-    make_ready(session);
+    hg_session_make_ready(session);
     watch(session);
 }
 
@@ -301,6 +332,8 @@ void hg_session_close(struct hg_session *session)
     if (session->dead)
         return;
     session->dead = true;
+    if (session->job != NULL)
+        session->job->session = NULL;
     if (session->watching != 0)
         event_del(&session->event);
     session->watching = 0;
@@ -377,8 +410,7 @@ void hg_session_flush(struct hg_session *session)
     hg_out_keep(&session->out);
     if (session->paused)
         hg_session_resume(session);
-    bool answered = session->queue_len == 0 && session->job == NULL &&
-                    hg_out_empty(&session->out);
+    bool answered = session->queue_len == 0 && session->job == NULL && hg_out_empty(&session->out);
     bool over = session->closing || (session->read_closed && session->wait == HG_WAIT_NONE &&
                                      hg_list_empty(&session->ready));
     if (answered && over && !session->dead)
@@ -431,14 +463,19 @@ static void renew_privileges(struct hg_session *session)
         name = hg_span(session->lane->bucket->name, session->lane->bucket->name_len);
     session->privileges =
         hooks->privileges(hooks->app, session->worker->directory, session->user, name) &
-        (uint16_t)~session->dropped;
+        ~session->dropped;
 }
 
 void hg_session_select(struct hg_session *session, struct hg_bucket *bucket)
 {
+    bool was_ready = !hg_list_empty(&session->ready);
+    hg_list_remove(&session->ready);
     use_lane(session, bucket);
-    if (!session->dead)
-        renew_privileges(session);
+    if (session->dead)
+        return;
+    renew_privileges(session);
+    if (was_ready)
+        hg_session_make_ready(session);
 }
 
 void hg_session_adopt(struct hg_session *session)

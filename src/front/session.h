@@ -22,9 +22,9 @@
 #include "front/worker.h"
 #include "io/out.h"
 
-#define HG_SESSION_FRAMES_PER_TURN 64
-#define HG_SESSION_QUEUE_MAX       1024
-#define HG_SESSION_REPLY_GUESS     4096
+#define HG_SESSION_FRAMES_PER_TURN   64
+#define HG_SESSION_QUEUE_MAX         1024
+#define HG_SESSION_REPLY_GUESS       4096
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384 /* limit of a frame before a login */
 
 enum hg_wait {
@@ -56,20 +56,20 @@ struct hg_session {
     struct hg_out out;
     uint32_t reply_peak; /* recent reply bytes, decaying: the window comes from it */
 
-    uint8_t wait; /* enum hg_wait */
-    bool read_closed;   /* end of file seen */
-    bool hung_up;       /* the client sends no more: its requests are not held any more */
-    bool lingering;     /* all sent, our side closed: read on for a moment */
-    bool barrier;       /* a flush is under way: nothing overtakes it */
-    bool closing;       /* send what is queued, then close */
+    uint8_t wait;     /* enum hg_wait */
+    bool read_closed; /* end of file seen */
+    bool hung_up;     /* the client sends no more: its requests are not held any more */
+    bool lingering;   /* all sent, our side closed: read on for a moment */
+    bool barrier;     /* a flush is under way: nothing overtakes it */
+    bool closing;     /* send what is queued, then close */
     bool dead;
-    bool full;          /* the socket takes no more: wait for EV_WRITE */
-    bool paused;        /* reading stopped for output */
+    bool full;   /* the socket takes no more: wait for EV_WRITE */
+    bool paused; /* reading stopped for output */
     bool logged_in;
-    bool over_limit;    /* accepted over the limit: first request gets 0x85 */
-    uint32_t features;  /* set of enum hg_feature */
-    uint16_t privileges;
-    uint16_t dropped;   /* privileges given away by DropPrivilege */
+    bool over_limit;   /* accepted over the limit: first request gets 0x85 */
+    uint32_t features; /* set of enum hg_feature */
+    uint32_t privileges;
+    uint32_t dropped;     /* privileges given away by DropPrivilege */
     struct hg_lane *lane; /* of the selected bucket, or NULL */
     const void *user;     /* of worker->directory->users */
     char *user_name;      /* NULL: anonymous */
@@ -92,6 +92,8 @@ void hg_session_run(struct hg_session *session);
 void hg_session_touch(struct hg_session *session);
 /* Sends what the socket takes, keeps the rest; called by the worker at the end of a turn. */
 void hg_session_flush(struct hg_session *session);
+/* Puts the session on the ready list of its lane: it is run in this turn or the next. */
+void hg_session_make_ready(struct hg_session *session);
 /* A reply has left: reading goes on if it had stopped for want of room. */
 void hg_session_resume(struct hg_session *session);
 /* Once a second: idle and lingering connections. */
