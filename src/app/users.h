@@ -42,6 +42,8 @@ bool hg_users_login_required(const struct hg_users *users);
 bool hg_users_has_users(const struct hg_users *users);
 /* Whether some user has a secret for this hash: which SCRAM mechanisms may be listed. */
 bool hg_users_has_hash(const struct hg_users *users, enum hg_secret_hash hash);
+/* Whether some user has a secret for this hash and for no other. */
+bool hg_users_has_only(const struct hg_users *users, enum hg_secret_hash hash);
 /* The bucket of anonymous connections, or NULL. */
 const char *hg_users_anonymous_bucket(const struct hg_users *users);
 
