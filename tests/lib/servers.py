@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from mcbin import (Client, Closed, Op, RES, parse, poll, request, response, scaled)
+from mcbin import (Client, Closed, Op, parse, poll, response, scaled, scram_secret)
 
 BUILD = os.path.abspath(os.environ.get("HG_BUILD", "build"))
 HEADGATE = os.path.join(BUILD, "headgate")
@@ -354,6 +354,18 @@ def headgatectl(*args, server=None, check=True, stdin=None, env=None):
         assert done.returncode == 0, "%s: exit %d\n%s%s" % (
             " ".join(argv), done.returncode, done.stdout, done.stderr)
     return done
+
+
+def user_row(name, password="pw", buckets=None, privileges=(), mechanisms=("SCRAM-SHA-256",)):
+    """A row of the users file. Without `buckets` the user may read, write and see the statistics
+    of the bucket of its own name."""
+    if buckets is None:
+        buckets = {name: ["Read", "Write", "Stats"]}
+    return {"name": name, "secrets": [scram_secret(password, m) for m in mechanisms],
+            "buckets": buckets, "privileges": list(privileges)}
+
+
+ADMIN = ("NodeSupervisor", "BucketThrottleManagement", "Impersonate", "Stats", "Read", "Write")
 
 
 # ---- a fake backend ----
