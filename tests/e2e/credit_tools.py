@@ -13,7 +13,7 @@ SLOT = SLOT_MS / 1000
 UNLIMITED = "unlimited"
 
 
-def start(tenants, users=(), store=None, **options):
+def start(tenants, users=(), store=None, wrapper=(), **options):
     """A daemon with these tenants. Each has a user of its name with the password "pw", `admin` may
     administrate, `fast` is Unthrottled everywhere. Anonymous clients are in `default`, where only
     `tenants` may say otherwise about limits."""
@@ -29,7 +29,8 @@ def start(tenants, users=(), store=None, **options):
     people += [user_row(row["name"]) for row in rows]
     people += list(users)
     return Headgate(config, users={"users": people, "anonymous": {
-        "bucket": "default", "privileges": ["Read", "Write", "Stats"]}})
+        "bucket": "default", "privileges": ["Read", "Write", "Stats"]}}, wrapper=wrapper,
+        start_timeout=60.0 if wrapper else 10.0)
 
 
 def enter(daemon, bucket, count=None, timeout=15.0, features=()):

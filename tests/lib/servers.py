@@ -263,6 +263,7 @@ class Headgate:
         self._write(self.config_path, to_yaml(self.config))
 
     def write_users(self, users):
+        self.users = users
         self._write(self.users_path, to_yaml(users))
 
     @staticmethod
