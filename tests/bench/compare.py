@@ -2,8 +2,8 @@
 """compare - what a proxy costs: Headgate and its peers against memcached spoken to directly
 
 Everything that works (generator, proxy, store) is pinned to one core, so a ratio counts the CPU of
-all three; this script sleeps meanwhile, on another core where there is one. Targets take turns within
-a repetition, and a ratio compares with the direct run of the same repetition. See
+all three; this script sleeps meanwhile, on another core where there is one. Targets take turns
+within a repetition, and a ratio compares with the direct run of the same repetition. See
 doc/performance.md.
 """
 # SPDX-License-Identifier: BSD-3-Clause
