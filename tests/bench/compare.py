@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """compare - what a proxy costs: Headgate and its peers against memcached spoken to directly
 
-Everything that works (generator, proxy, store) is pinned to one core, so a ratio counts the CPU of all
-three; this script sleeps meanwhile, on another core where there is one. Targets take turns within a
-repetition, and a ratio compares with the direct run of the same repetition. See doc/performance.md.
+Everything that works (generator, proxy, store) is pinned to one core, so a ratio counts the CPU of
+all three; this script sleeps meanwhile, on another core where there is one. Targets take turns
+within a repetition, and a ratio compares with the direct run of the same repetition. See
+doc/performance.md.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -35,6 +36,10 @@ BARS = {
                  (50, 16, 1024): (0.56, None)},
     "embedded": {(50, 1, 32): (0.95, None), (50, 16, 32): (0.70, None)},
 }
+
+
+# A run that had less of the core than this was disturbed.
+BUSY_ENOUGH = 0.9
 
 
 class Skip(Exception):
@@ -203,7 +208,7 @@ listen memcached
 
 
 class Nutcracker(Target):
-    """With buffers of 2 KiB: its default of 16 KiB a message makes it two times slower at depth 16."""
+    """With buffers of 2 KiB: 16 KiB a message, its default, make it half as fast at depth 16."""
 
     name, label = "nutcracker", "nutcracker → memcached, text"
     protocol = "text"
@@ -227,7 +232,7 @@ cache:
 
 
 class Headgate(Target):
-    """One worker, one tenant that is metered: its capacity and reservation are finite, and far off."""
+    """One worker, one metered tenant: capacity, reservation and limit are finite, and far off."""
 
     name, label = "headgate", "Headgate → memcached"
 
@@ -302,7 +307,10 @@ def measure(bench, target, workload):
         words += ["--cpu-of", bench.memcached_pid]
     report = bench.load(*words)
     cpu = [process["us_per_op"] for process in report["cpu"]["processes"]]
-    return {"ops_per_s": report["total"]["ops_per_s"], "cpu_us": cpu[0],
+    all_cpu = sum(cpu) + report["cpu"]["own_us_per_op"]
+    ops_per_s = report["total"]["ops_per_s"]
+    return {"ops_per_s": ops_per_s, "cpu_us": cpu[0], "all_cpu_us": all_cpu,
+            "busy": ops_per_s * all_cpu / 1e6,
             "store_cpu_us": cpu[1] if len(cpu) > 1 else None,
             "load_cpu_us": report["cpu"]["own_us_per_op"],
             "p50_us": report["total"]["latency_us"]["p50"],
@@ -344,18 +352,25 @@ def in_words(workload):
                                                    value)
 
 
-def summarize(results, running, workloads):
+def ratio_of(options, mine, direct):
+    """Throughput over direct throughput; with --by-cpu, what it would be on a core of their own."""
+    if options.by_cpu:
+        return direct["all_cpu_us"] / mine["all_cpu_us"]
+    return mine["ops_per_s"] / direct["ops_per_s"]
+
+
+def summarize(options, results, running, workloads):
     """One row for each target and workload: medians, the ratio to direct memcached, its spread."""
     rows = []
     for target, workload in itertools.product(running, workloads):
         mine = results[target.name, workload]
         direct = results.get(("memcached", workload), [None] * len(mine))
-        ratios = [m["ops_per_s"] / d["ops_per_s"] for m, d in zip(mine, direct) if m and d]
+        ratios = [ratio_of(options, m, d) for m, d in zip(mine, direct) if m and d]
         good = [m for m in mine if m]
         row = {"target": target.name, "connections": workload[0], "pipeline": workload[1],
                "value_bytes": workload[2], "runs": len(good)}
         if good:
-            for field in "ops_per_s", "cpu_us", "load_cpu_us", "p50_us", "p99_us":
+            for field in "ops_per_s", "cpu_us", "load_cpu_us", "busy", "p50_us", "p99_us":
                 row[field] = statistics.median(m[field] for m in good)
             store = [m["store_cpu_us"] for m in good if m["store_cpu_us"] is not None]
             row["store_cpu_us"] = statistics.median(store) if store else None
@@ -383,7 +398,7 @@ def table(title, targets, workloads, cell):
     return lines
 
 
-def show(options, running, skipped, failures, rows, workloads):
+def show(options, running, skipped, failures, rows, workloads, results):
     index = {(r["target"], (r["connections"], r["pipeline"], r["value_bytes"])): r for r in rows}
 
     def ratio(target, workload):
@@ -404,9 +419,9 @@ def show(options, running, skipped, failures, rows, workloads):
         if "cpu_us" not in row:
             return "failed"
         store = row["store_cpu_us"]
-        return "%s, %.3f, %s, %s" % ("{:,.0f}".format(row["ops_per_s"]), row["p50_us"] / 1000,
-                                     figure(row["load_cpu_us"]),
-                                     figure(store) if store is not None else "–")
+        return "%s, %.3f, %s, %s, %.0f %%" % (
+            "{:,.0f}".format(row["ops_per_s"]), row["p50_us"] / 1000, figure(row["load_cpu_us"]),
+            figure(store) if store is not None else "–", row["busy"] * 100)
 
     lines = ["%s, core %d of %d, Linux %s; %g s and %d repetition%s each, %d keys" % (
         cpu_model(), options.core, os.cpu_count(), platform.release(), options.seconds,
@@ -417,8 +432,9 @@ def show(options, running, skipped, failures, rows, workloads):
                        % value, running, some, ratio)
         lines += table("%d-byte values: lowest and highest ×" % value, running, some, spread)
         lines += table("%d-byte values: operations a second, median latency in ms, CPU µs of the "
-                       "generator, of the store behind" % value, running, some, detail)
-    lines += ["", *bars_lines(index)]
+                       "generator, of the store behind, share of the core used" % value,
+                       running, some, detail)
+    lines += ["", *bars_lines(index), *disturbed_lines(options, results)]
     lines += ["skipped: %s: %s" % (TARGETS[n].label, why) for n, why in skipped.items()]
     lines += ["failed: " + text for text in failures]
     print("\n".join(lines))
@@ -437,6 +453,18 @@ def bars_lines(index):
         lines.append("%s: %s, %s: %s" % ("reached" if fine else "MISSED", TARGETS[name].label,
                                          in_words(workload), text))
     return lines
+
+
+def disturbed_lines(options, results):
+    """A closed loop keeps its core busy; where it did not, somebody else used it (or a disk was
+    waited for), and throughput says little."""
+    runs = [(target, r["busy"]) for (target, _), found in results.items() for r in found if r]
+    few = [busy for _, busy in runs if busy < BUSY_ENOUGH]
+    if not few:
+        return []
+    advice = "" if options.by_cpu else "; --by-cpu compares without them"
+    return ["disturbed: %d of %d runs had less than %.0f %% of the core, one only %.0f %%%s" % (
+        len(few), len(runs), BUSY_ENOUGH * 100, min(few) * 100, advice)]
 
 
 def cpu_model():
@@ -479,6 +507,9 @@ def parse_options():
                         help="the core that everything runs on (%(default)s)")
     parser.add_argument("--targets", type=target_names, default=list(TARGETS),
                         help="some of " + ",".join(TARGETS))
+    parser.add_argument("--by-cpu", action="store_true",
+                        help="compare the CPU of generator, target and store an operation instead "
+                             "of throughput: for a machine that others use too")
     parser.add_argument("--json", metavar="FILE", help="write all results there as well")
     options = parser.parse_args()
     options.repetitions = options.repetitions or (1 if options.quick else 5)
@@ -512,14 +543,14 @@ def main():
             if not running:
                 return 1
             results, failures = run_all(bench, running, workloads)
-    rows = summarize(results, running, workloads)
-    show(options, running, skipped, failures, rows, workloads)
+    rows = summarize(options, results, running, workloads)
+    show(options, running, skipped, failures, rows, workloads, results)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as f:
             json.dump({"cpu": cpu_model(), "kernel": platform.release(), "core": options.core,
                        "seconds": options.seconds, "repetitions": options.repetitions,
-                       "keys": options.keys, "rows": rows, "skipped": skipped,
-                       "failures": failures,
+                       "keys": options.keys, "by_cpu": options.by_cpu, "rows": rows,
+                       "skipped": skipped, "failures": failures,
                        "runs": [{"target": name, "connections": w[0], "pipeline": w[1],
                                  "value_bytes": w[2], "results": found}
                                 for (name, w), found in results.items()]}, f, indent=1)
