@@ -117,29 +117,32 @@ enum hg_breaker_connect hg_server_take_connect(struct hg_server *server, uint32_
 {
     enum hg_breaker_state was = enter(server);
     enum hg_breaker_connect may = hg_breaker_take_connect(&server->breaker, now_us);
-    *ret_next_us = hg_breaker_next_us(&server->breaker, now_us);
+    *ret_next_us = hg_breaker_next_us(&server->breaker);
     leave(server, worker, was);
     return may;
 }
 
-void hg_server_tell_connected(struct hg_server *server, uint32_t worker, uint64_t now_us)
+void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_connected(&server->breaker, now_us);
+    hg_breaker_tell_connected(&server->breaker, kind, now_us);
     leave(server, worker, was);
 }
 
-void hg_server_tell_failed(struct hg_server *server, uint32_t worker, bool refused, uint64_t now_us)
+void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                           bool refused, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_failed(&server->breaker, refused, now_us);
+    hg_breaker_tell_failed(&server->breaker, kind, refused, now_us);
     leave(server, worker, was);
 }
 
-void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker)
+void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_abandoned(&server->breaker);
+    hg_breaker_tell_abandoned(&server->breaker, kind);
     leave(server, worker, was);
 }
 

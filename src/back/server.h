@@ -56,10 +56,12 @@ void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_ma
 HG_MUST_USE enum hg_breaker_connect hg_server_take_connect(struct hg_server *server,
                                                            uint32_t worker, uint64_t now_us,
                                                            uint64_t *ret_next_us);
-void hg_server_tell_connected(struct hg_server *server, uint32_t worker, uint64_t now_us);
-void hg_server_tell_failed(struct hg_server *server, uint32_t worker, bool refused,
-                           uint64_t now_us);
-void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker);
+void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind, uint64_t now_us);
+void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                           bool refused, uint64_t now_us);
+void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind);
 void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us);
 void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
 void hg_server_tell_answered(struct hg_server *server, uint32_t worker);

@@ -34,3 +34,17 @@ tests_unit_t_mcreq_LDADD = $(HG_PROTO_TEST_LIBS)
 tests_unit_t_errmap_SOURCES = tests/unit/t_errmap.c
 tests_unit_t_errmap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_t_errmap_LDADD = $(HG_PROTO_TEST_LIBS) $(JANSSON_LIBS)
+
+# Servers behind
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
+endif
+HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
+	$(CMOCKA_LIBS)
+HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
+tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_ring_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c
+tests_unit_t_resolve_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
