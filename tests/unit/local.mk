@@ -92,3 +92,17 @@ tests_unit_t_users_LDADD = $(t_app_libs)
 tests_unit_t_yamldoc_SOURCES = tests/unit/t_yamldoc.c tests/unit/apphelp.h
 tests_unit_t_yamldoc_CFLAGS = $(t_app_cflags)
 tests_unit_t_yamldoc_LDADD = $(t_app_libs)
+
+# Servers behind
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
+endif
+HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
+	$(CMOCKA_LIBS)
+HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
+tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_ring_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c
+tests_unit_t_resolve_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
