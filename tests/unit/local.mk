@@ -106,3 +106,14 @@ tests_unit_t_ring_LDADD = $(HG_BACK_TEST_LIBS)
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c
 tests_unit_t_resolve_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Logins
+HG_LOGIN_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(CMOCKA_CFLAGS)
+HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
+	$(CRYPTO_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_dialogue
+endif
+tests_unit_t_dialogue_SOURCES = tests/unit/t_dialogue.c tests/unit/loginhelp.h
+tests_unit_t_dialogue_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_dialogue_LDADD = $(HG_LOGIN_TEST_LIBS)
