@@ -32,14 +32,21 @@ void hg_loop_fini(struct hg_loop *loop)
     loop->base = NULL;
 }
 
+void hg_loop_stamp_slow(struct hg_loop *loop)
+{
+    loop->now_us = hg_now_us();
+    loop->stamped_turn = loop->turns;
+}
+
 void hg_loop_turn(struct hg_loop *loop, bool wait)
 {
     int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
     if (!wait || loop->again)
         flags |= EVLOOP_NONBLOCK;
     loop->again = false;
-    event_base_loop(loop->base, flags);
     loop->turns++;
+    event_base_loop(loop->base, flags);
+    hg_loop_stamp(loop);
     for (unsigned s = 0; s < HG_STAGES; s++) {
         HG_LIST_EACH(node, &loop->hooks[s])
         {
@@ -79,6 +86,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct hg_timer *timer = arg;
+    hg_loop_stamp(timer->loop);
     timer->fn(timer);
 }
 
@@ -92,6 +100,7 @@ int hg_loop_timer_init(struct hg_loop *loop, struct hg_timer *timer, uint64_t ev
                        void (*fn)(struct hg_timer *))
 {
     timer->fn = fn;
+    timer->loop = loop;
     if (event_assign(&timer->event, loop->base, -1, every_us > 0 ? EV_PERSIST : 0, on_timer,
                      timer) != 0)
         return -EINVAL;

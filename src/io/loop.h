@@ -30,6 +30,7 @@ struct hg_loop {
     struct event_base *base;
     uint64_t now_us; /* monotonic, of this turn */
     uint64_t turns;
+    uint64_t stamped_turn;
     struct hg_list hooks[HG_STAGES];
     bool again; /* somebody has work left: the next turn does not wait */
     bool stopped;
@@ -57,6 +58,15 @@ void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hoo
                   void (*fn)(struct hg_hook *));
 void hg_loop_unhook(struct hg_hook *hook);
 
+/* Reads the clock unless that was done in this turn: the first line of every callback. */
+void hg_loop_stamp_slow(struct hg_loop *loop);
+
+static inline void hg_loop_stamp(struct hg_loop *loop)
+{
+    if (loop->stamped_turn != loop->turns)
+        hg_loop_stamp_slow(loop);
+}
+
 /* Makes the next turn poll instead of wait. */
 static inline void hg_loop_again(struct hg_loop *loop)
 {
@@ -66,6 +76,7 @@ static inline void hg_loop_again(struct hg_loop *loop)
 /* A timer that fires every `every_us` until hg_loop_timer_fini. 0 or -errno. */
 struct hg_timer {
     struct event event;
+    struct hg_loop *loop;
     void (*fn)(struct hg_timer *timer);
 };
 HG_MUST_USE int hg_loop_timer_init(struct hg_loop *loop, struct hg_timer *timer, uint64_t every_us,

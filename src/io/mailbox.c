@@ -3,6 +3,7 @@
 #include "io/mailbox.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -31,13 +32,16 @@ static void on_poke(evutil_socket_t fd, short what, void *arg)
     /* Emptied first, so that a letter posted from now on pokes again. EAGAIN is harmless. */
     if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN && errno != EINTR)
         return;
-    deliver_all(arg);
+    struct hg_mailbox *box = arg;
+    hg_loop_stamp(box->loop);
+    deliver_all(box);
 }
 
 int hg_mailbox_init(struct hg_mailbox *box, struct hg_loop *loop, void *receiver)
 {
     atomic_init(&box->stack, NULL);
     box->receiver = receiver;
+    box->loop = loop;
     box->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (box->fd < 0)
         return -errno;
@@ -69,4 +73,11 @@ void hg_mailbox_post(struct hg_mailbox *box, struct hg_letter *letter)
         if (write(box->fd, &one, sizeof one) < 0)
             return;
     }
+}
+
+void hg_mailbox_wait(struct hg_mailbox *box, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = box->fd, .events = POLLIN};
+    if (poll(&pfd, 1, timeout_ms) > 0)
+        on_poke(box->fd, EV_READ, box);
 }

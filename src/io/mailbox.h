@@ -21,6 +21,7 @@ struct hg_letter {
 struct hg_mailbox {
     struct hg_letter *_Atomic stack;
     void *receiver;
+    struct hg_loop *loop;
     int fd; /* eventfd */
     struct event event;
 };
@@ -32,5 +33,8 @@ void hg_mailbox_fini(struct hg_mailbox *box);
 
 /* From any thread. letter->deliver must be set. */
 void hg_mailbox_post(struct hg_mailbox *box, struct hg_letter *letter);
+
+/* Without the loop: waits at most timeout_ms for letters and delivers them. */
+void hg_mailbox_wait(struct hg_mailbox *box, int timeout_ms);
 
 #endif
