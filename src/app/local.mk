@@ -1,7 +1,6 @@
 noinst_LIBRARIES += libapp.a
 libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) \
-	$(LMDB_CFLAGS) $(XXHASH_CFLAGS)
-libapp_a_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+	$(LMDB_CFLAGS) $(XXHASH_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 libapp_a_SOURCES = \
 	src/app/adminjson.c src/app/adminjson.h \
 	src/app/conf.def \
