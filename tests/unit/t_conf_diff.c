@@ -71,11 +71,34 @@ static void test_order_of_names_means_nothing(void **state)
     differ("tenants: [{name: a}, {name: b}]\n", "tenants: [{name: b}, {name: a}]\n", 0, "");
 }
 
+/* Nothing was written about tenant a, and yet its keys get another prefix. */
+static void test_a_prefix_that_follows_is_told(void **state)
+{
+    (void)state;
+    static const char alone[] =
+        "upstreams: [{name: c, kind: memcached, servers: [{address: \"h:1\"}]}]\n"
+        "tenants: [{name: a}]\n";
+    static const char shared[] =
+        "upstreams: [{name: c, kind: memcached, servers: [{address: \"h:1\"}]}]\n"
+        "tenants: [{name: a}, {name: b}]\n";
+    struct hg_conf_errors errs;
+    struct hg_conf *old = apphelp_conf(alone), *new = NULL;
+    struct seen seen = {"", 0};
+    hg_conf_errors_init(&errs);
+    assert_int_equal(hg_conf_parse(shared, strlen(shared), "c.yaml", NULL, &new, &errs), 0);
+    hg_conf_errors_fini(&errs);
+    assert_int_equal(hg_conf_diff(old, new, note, &seen), 0);
+    assert_string_equal(seen.text, "tenant.a.key_prefix:  -> a:\ntenant.b: none -> c\n");
+    hg_conf_free(old);
+    hg_conf_free(new);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_are_told_by_path),
         cmocka_unit_test(test_upstreams_and_tenants_are_told_by_name),
+        cmocka_unit_test(test_a_prefix_that_follows_is_told),
         cmocka_unit_test(test_order_of_names_means_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
