@@ -68,4 +68,8 @@ typedef void hg_conf_change_fn(void *ctx, const struct hg_conf_change *change);
 size_t hg_conf_diff(const struct hg_conf *before, const struct hg_conf *after,
                     hg_conf_change_fn *fn, void *ctx);
 
+/* Every option as it is: path as above, value as in the file. Texts last until fn returns. */
+typedef void hg_conf_list_fn(void *ctx, const char *path, const char *value);
+void hg_conf_list(const struct hg_conf *conf, hg_conf_list_fn *fn, void *ctx);
+
 #endif

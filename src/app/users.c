@@ -56,7 +56,10 @@ int hg_users_open(struct hg_users **ret)
         return -ENOMEM;
     users->anonymous_bucket = strdup("default");
     users->anonymous_everywhere = true;
-    users->anonymous_privileges = HG_PRIVILEGES_ALL;
+    /* Every right; but the two exemptions would switch the limits off for everybody. */
+    users->anonymous_privileges = HG_PRIVILEGES_ALL &
+                                  ~(HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED) |
+                                    HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED));
     if (!users->anonymous_bucket) {
         hg_users_free(users);
         return -ENOMEM;
@@ -80,6 +83,18 @@ bool hg_users_has_hash(const struct hg_users *users, enum hg_secret_hash hash)
     for (size_t i = 0; i < users->count; i++)
         if (users->users[i].has_secret[hash])
             return true;
+    return false;
+}
+
+bool hg_users_has_only(const struct hg_users *users, enum hg_secret_hash hash)
+{
+    for (size_t i = 0; i < users->count; i++) {
+        bool others = false;
+        for (int h = 0; h < HG_SECRET_HASH_COUNT; h++)
+            others |= h != (int)hash && users->users[i].has_secret[h];
+        if (users->users[i].has_secret[hash] && !others)
+            return true;
+    }
     return false;
 }
 

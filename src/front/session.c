@@ -16,6 +16,7 @@
 #define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES (4u << 20)
+#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
@@ -107,7 +108,7 @@ void hg_session_resume(struct hg_session *session)
 /* Carries out the frames in `bytes`; returns how many bytes are done with. What stopped it is in
    the session's state; ret_need is the length of a frame of which a part is there. */
 static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
-                  struct hg_blob *blob, uint64_t *ret_need)
+                  struct hg_blob *blob, unsigned budget, uint64_t *ret_need)
 {
     const struct hg_front_settings *settings = &session->worker->directory->settings;
     struct hg_frame_limits limits = {session->logged_in || !settings->login_required
@@ -115,7 +116,6 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
                                          : HG_SESSION_LOGIN_FRAME_BYTES,
                                      settings->max_value_bytes};
     struct hg_lane *lane = lane_of(session);
-    unsigned budget = frame_budget(session);
     size_t at = 0;
     *ret_need = 0;
     for (unsigned frames = 0;; frames++, lane->turn_frames++) {
@@ -193,14 +193,14 @@ static void settle_state(struct hg_session *session)
     watch(session);
 }
 
-void hg_session_run(struct hg_session *session)
+static void run(struct hg_session *session, unsigned budget)
 {
     struct hg_blob *in = session->in;
     if (in != NULL && !session->dead) {
         uint64_t need;
         hg_blob_ref(in);
         session->in_at +=
-            eat(session, in->data + session->in_at, in->len - session->in_at, in, &need);
+            eat(session, in->data + session->in_at, in->len - session->in_at, in, budget, &need);
         if (session->in_at >= in->len) {
             hg_blob_unref(session->in);
             session->in = NULL;
@@ -210,6 +210,16 @@ void hg_session_run(struct hg_session *session)
         hg_blob_unref(in);
     }
     settle_state(session);
+}
+
+void hg_session_run(struct hg_session *session)
+{
+    run(session, frame_budget(session));
+}
+
+void hg_session_run_one(struct hg_session *session)
+{
+    run(session, 1);
 }
 
 static void on_end_of_file(struct hg_session *session)
@@ -267,7 +277,7 @@ static void on_readable(struct hg_session *session)
     if (n > 0) {
         uint64_t need;
         size_t have = left + n;
-        size_t done = eat(session, worker->scratch, have, NULL, &need);
+        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session), &need);
         keep(session, worker->scratch + done, have - done, need);
     }
     settle_state(session);
@@ -352,6 +362,7 @@ void hg_session_close(struct hg_session *session)
     hg_list_remove(&session->dirty);
     hg_list_append(&session->worker->dead, &session->dirty);
     hg_counter_sub(&session->worker->connections, 1);
+    atomic_fetch_sub(&session->worker->load, 1);
 }
 
 void hg_session_free(struct hg_session *session)
@@ -423,6 +434,8 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
     if (session->lingering) {
         if (now_us >= session->linger_until_us)
             hg_session_close(session);
+    } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
+        hg_session_close(session);
     } else if (idle_us > 0 && session->queue_len == 0 && session->wait == HG_WAIT_NONE &&
                now_us - session->active_us >= idle_us) {
         hg_counter_add(&session->worker->idle_closed, 1);
@@ -518,6 +531,20 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
         same = NULL;
     hg_session_select(session, same);
+}
+
+void hg_session_log_out(struct hg_session *session)
+{
+    if (session->user_name == NULL)
+        return;
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    free(session->user_name);
+    session->user_name = NULL;
+    session->user = NULL;
+    session->logged_in = !directory->settings.login_required;
+    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
+    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
 }
 
 void *hg_session_login(const struct hg_session *session)

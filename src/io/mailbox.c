@@ -3,6 +3,7 @@
 #include "io/mailbox.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -72,4 +73,11 @@ void hg_mailbox_post(struct hg_mailbox *box, struct hg_letter *letter)
         if (write(box->fd, &one, sizeof one) < 0)
             return;
     }
+}
+
+void hg_mailbox_wait(struct hg_mailbox *box, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = box->fd, .events = POLLIN};
+    if (poll(&pfd, 1, timeout_ms) > 0)
+        on_poke(box->fd, EV_READ, box);
 }

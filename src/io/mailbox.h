@@ -34,4 +34,7 @@ void hg_mailbox_fini(struct hg_mailbox *box);
 /* From any thread. letter->deliver must be set. */
 void hg_mailbox_post(struct hg_mailbox *box, struct hg_letter *letter);
 
+/* Without the loop: waits at most timeout_ms for letters and delivers them. */
+void hg_mailbox_wait(struct hg_mailbox *box, int timeout_ms);
+
 #endif

@@ -13,3 +13,6 @@ update-conf: tests/tools/confdump$(EXEEXT)
 	  tests/tools/confdump manual && echo '<!-- options: end -->'; } > $(top_srcdir)/doc/configuration.md.new && \
 	mv $(top_srcdir)/doc/configuration.md.new $(top_srcdir)/doc/configuration.md
 .PHONY: update-conf
+# tests/tools: checks of the source itself
+SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
+EXTRA_DIST += tests/tools/check-all tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh
