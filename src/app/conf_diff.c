@@ -84,7 +84,7 @@ static const char *upstream_of(const struct hg_conf *conf, const struct hg_conf_
 static void diff_prefix(struct diff *diff, const char *prefix, const struct hg_conf_tenant *before,
                         const struct hg_conf_tenant *after)
 {
-    char path[140];
+    char path[160];
     if (strcmp(before->key_prefix, after->key_prefix) != 0 ||
         strcmp(before->effective_prefix, after->effective_prefix) == 0)
         return;
