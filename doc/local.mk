@@ -1,1 +1,4 @@
 # doc
+
+dist_man_MANS += doc/headgate-load.1
+dist_doc_DATA += doc/performance.md

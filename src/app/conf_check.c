@@ -206,8 +206,9 @@ static void check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *e
                                                         : line,
                  "hash crc has 15 bits: with ring %s all keys of upstream '%s' go to one server",
                  hg_conf_ring_name(upstream->ring), upstream->name);
-        if (upstream->backend_timeout_ms > conf->request_deadline_ms)
-            WARN(conf, upstream->lines[HG_CONF_UPSTREAM_backend_timeout_ms],
+        if (upstream->kind == HG_CONF_KIND_MEMCACHED &&
+            upstream->backend_timeout_ms > conf->request_deadline_ms)
+            WARN(conf, line,
                  "backend_timeout_ms %" PRIu64
                  " of upstream '%s' is beyond request_deadline_ms %" PRIu64,
                  upstream->backend_timeout_ms, upstream->name, conf->request_deadline_ms);

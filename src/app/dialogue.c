@@ -22,6 +22,7 @@ struct hg_dialogue {
     struct hg_secret secret;      /* what is checked; a fake one unless `real` */
     bool real, known;
     bool refused; /* asks to be somebody else */
+    bool ok;      /* the proof fitted */
     char name[HG_USERS_NAME_MAX + 1];
 };
 
@@ -100,7 +101,7 @@ const struct hg_user *hg_dialogue_user(const struct hg_dialogue *dialogue,
                                        const struct hg_users *users)
 {
     const struct hg_secret *checked = &dialogue->secret;
-    if (!dialogue->real)
+    if (!dialogue->ok)
         return NULL;
     const struct hg_user *user = hg_users_find(users, hg_span_str(dialogue->name));
     const struct hg_secret *now = user != NULL ? hg_user_secret(user, checked->hash) : NULL;
@@ -300,6 +301,7 @@ enum hg_dialogue_result hg_dialogue_step(struct hg_dialogue *dialogue, const str
                                          ? step_plain(dialogue, message)
                                          : step_scram(dialogue, message, ret_reply, ret_len);
     dialogue->users = NULL;
+    dialogue->ok = result == HG_DIALOGUE_OK;
     return result;
 }
 

@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libapp.a
-libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) $(LMDB_CFLAGS)
-libapp_a_CFLAGS = $(AM_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) \
+	$(LMDB_CFLAGS) $(XXHASH_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 libapp_a_SOURCES = \
 	src/app/adminjson.c src/app/adminjson.h \
 	src/app/conf.def \
@@ -19,7 +19,11 @@ libapp_a_SOURCES = \
 	src/app/conf_tree.c \
 	src/app/conf_type.h \
 	src/app/conf_value.c \
+	src/app/dialogue.c src/app/dialogue.h \
 	src/app/file.c src/app/file.h \
+	src/app/login.c src/app/login.h src/app/login_helpers.c src/app/login_own.h \
+	src/app/login_stats.def \
+	src/app/password.c src/app/password.h \
 	src/app/secret.c src/app/secret.h \
 	src/app/state.c src/app/state.h \
 	src/app/state_apply.c src/app/state_build.h src/app/state_file.c \
@@ -30,5 +34,3 @@ libapp_a_SOURCES = \
 	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
 	src/app/publish.c src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
 	src/app/stats_round.c src/app/upstreams.c
-libapp_a_SOURCES += src/app/login.c src/app/login.h src/app/login_stats.def src/app/dialogue.c \
-	src/app/dialogue.h src/app/login_helpers.c src/app/login_own.h src/app/password.c src/app/password.h

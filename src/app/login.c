@@ -47,11 +47,11 @@ static void log_in(struct hg_login *login, struct hg_job *job, struct hg_session
     const struct hg_user *user =
         hg_dialogue_user(login->dialogue, logins->users(job->worker->directory));
     if (user == NULL) {
-        hg_login_end(login, &logins->stats.logins_failed);
+        hg_login_end(login, &logins->stats.failed);
         hg_job_fail(job, HG_STATUS_AUTH_ERROR, HG_LOGIN_FAILED_TEXT);
         return;
     }
-    hg_login_end(login, &logins->stats.logins_succeeded);
+    hg_login_end(login, &logins->stats.succeeded);
     hg_session_log_in(session, user, hg_user_name(user));
     hg_dialogue_free(login->dialogue);
     login->dialogue = NULL;
@@ -145,7 +145,7 @@ static void on_step(struct hg_job *job)
         hg_job_fail(job, HG_STATUS_AUTH_ERROR, "no login is under way: begin with SaslAuth");
         hg_job_answer(job);
     } else if (!same || job->value.len > HG_LOGIN_MESSAGE_MAX) {
-        hg_login_end(login, &login->logins->stats.logins_failed);
+        hg_login_end(login, &login->logins->stats.failed);
         answer_failure(job, HG_LOGIN_FAILED_TEXT);
     } else {
         submit(login, job, false);

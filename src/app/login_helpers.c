@@ -47,7 +47,7 @@ void hg_login_unref(struct hg_login *login)
     unlock(login->logins);
     if (!last)
         return;
-    hg_login_end(login, &login->logins->stats.logins_cancelled);
+    hg_login_end(login, &login->logins->stats.cancelled);
     hg_dialogue_free(login->dialogue);
     free(login);
 }
@@ -107,7 +107,7 @@ static void carry_out(struct hg_login *login)
         job->status = HG_STATUS_SUCCESS;
         break;
     case HG_DIALOGUE_FAILED:
-        hg_login_end(login, &logins->stats.logins_failed);
+        hg_login_end(login, &logins->stats.failed);
         log_failure(login, job);
         hg_job_fail(job, HG_STATUS_AUTH_ERROR, HG_LOGIN_FAILED_TEXT);
         break;
@@ -143,14 +143,14 @@ static void take_out(struct hg_login *login)
 {
     struct hg_login_stats *stats = &login->logins->stats;
     hg_list_remove(&login->node);
-    hg_counter_sub(login->delayed ? &stats->logins_delayed : &stats->logins_waiting, 1);
+    hg_counter_sub(login->delayed ? &stats->delayed : &stats->waiting, 1);
     login->delayed = false;
 }
 
 static void put_ready(struct hg_login *login)
 {
     hg_list_append(&login->logins->ready, &login->node);
-    count(&login->logins->stats.logins_waiting);
+    count(&login->logins->stats.waiting);
 }
 
 static void put_delayed(struct hg_logins *logins, struct hg_login *login, uint64_t due_us)
@@ -162,8 +162,8 @@ static void put_delayed(struct hg_logins *logins, struct hg_login *login, uint64
            HG_CONTAINER_OF(before->prev, struct hg_login, node)->due_us > due_us)
         before = before->prev;
     hg_list_put_before(before, &login->node);
-    count(&logins->stats.logins_delayed);
-    count(&logins->stats.logins_slowed);
+    count(&logins->stats.delayed);
+    count(&logins->stats.slowed);
 }
 
 enum verdict { NOW, LATER, NEVER };
@@ -182,7 +182,7 @@ static enum verdict judge(struct hg_logins *logins, struct hg_login *login)
         return NEVER;
     if (wait_us == 0)
         return NOW;
-    if (hg_counter_get(&logins->stats.logins_delayed) >= most)
+    if (hg_counter_get(&logins->stats.delayed) >= most)
         return NEVER;
     put_delayed(logins, login, now_us + wait_us);
     return LATER;
@@ -233,7 +233,7 @@ static void *help(void *arg)
         if (verdict == NOW)
             carry_out(login);
         else
-            refuse(login, &logins->stats.logins_refused_slowed,
+            refuse(login, &logins->stats.refused_slowed,
                    "too many logins from this address failed: try again in some seconds");
         lock(logins);
     }
@@ -247,19 +247,18 @@ bool hg_login_enqueue(struct hg_login *login, struct hg_job *job, bool first)
 {
     struct hg_logins *logins = login->logins;
     lock(logins);
-    bool room =
-        !logins->stopping && hg_counter_get(&logins->stats.logins_waiting) < logins->queue_max;
+    bool room = !logins->stopping && hg_counter_get(&logins->stats.waiting) < logins->queue_max;
     if (room) {
         login->job = job;
         login->refs++;
         if (first) {
             login->ended = false;
-            count(&logins->stats.logins_started);
+            count(&logins->stats.started);
         }
         put_ready(login);
         pthread_cond_signal(&logins->work);
     } else {
-        count(&logins->stats.logins_refused_full);
+        count(&logins->stats.refused_full);
     }
     unlock(logins);
     return room;
@@ -274,7 +273,7 @@ void hg_login_withdraw(struct hg_login *login)
         take_out(login);
     unlock(logins);
     if (waits)
-        refuse(login, &logins->stats.logins_cancelled, "the connection has gone");
+        refuse(login, &logins->stats.cancelled, "the connection has gone");
 }
 
 /* ---- beginning and end ---- */
@@ -353,7 +352,7 @@ void hg_logins_stop(struct hg_logins *logins)
         pthread_join(logins->threads[i], NULL);
     logins->thread_count = 0;
     for (struct hg_login *login; (login = take_any(logins)) != NULL;)
-        refuse(login, &logins->stats.logins_cancelled, "the server is stopping");
+        refuse(login, &logins->stats.cancelled, "the server is stopping");
 }
 
 void hg_logins_free(struct hg_logins *logins)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/login.h"
 #include "app/process.h"
 #include "base/log.h"
 
@@ -273,5 +274,7 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
                          w);
     if (process->listeners != NULL)
         hg_listeners_set_max(process->listeners, (unsigned)effective->max_connections);
+    if (process->logins != NULL)
+        hg_logins_set_queue_max(process->logins, (unsigned)effective->login_queue);
     return 0;
 }

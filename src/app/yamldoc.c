@@ -197,11 +197,6 @@ void hg_yamldoc_fini(struct hg_yamldoc *doc)
     yaml_document_delete(&doc->document);
 }
 
-yaml_node_t *hg_yamldoc_root(struct hg_yamldoc *doc)
-{
-    return yaml_document_get_root_node(&doc->document);
-}
-
 yaml_node_t *hg_yamldoc_node(struct hg_yamldoc *doc, int index)
 {
     return yaml_document_get_node(&doc->document, index);
@@ -227,6 +222,12 @@ static bool means_nothing(const yaml_node_t *node)
         if (strcmp((const char *)node->data.scalar.value, nothings[i]) == 0)
             return true;
     return false;
+}
+
+yaml_node_t *hg_yamldoc_root(struct hg_yamldoc *doc)
+{
+    yaml_node_t *root = yaml_document_get_root_node(&doc->document);
+    return root && root->type == YAML_SCALAR_NODE && means_nothing(root) ? NULL : root;
 }
 
 const char *hg_yamldoc_text(struct hg_yamldoc *doc, const yaml_node_t *node, const char *subject,

@@ -28,7 +28,7 @@ void hg_yamldoc_fini(struct hg_yamldoc *doc);
 /* The text of a key; "" for one that is no text (it was complained of, so faulty is set). */
 const char *hg_yamldoc_key(struct hg_yamldoc *doc, const yaml_node_pair_t *pair);
 
-/* NULL for an empty file. */
+/* NULL for a file that says nothing. */
 yaml_node_t *hg_yamldoc_root(struct hg_yamldoc *doc);
 yaml_node_t *hg_yamldoc_node(struct hg_yamldoc *doc, int index);
 unsigned hg_yamldoc_line(const yaml_node_t *node);

@@ -101,25 +101,12 @@ static void connect_coming(struct hg_pool *pool, bool probe)
         hg_link_end(pool->coming, HG_LINK_NO_CONNECT, -ENOMEM);
 }
 
-/* A probe needs a connection although all that this worker may have are up: gives one up. */
-static void make_way(struct hg_pool *pool)
-{
-    struct hg_link *least = NULL;
-    for (uint32_t i = 0; i < pool->link_count; i++) {
-        if (least == NULL || hg_link_pending(pool->links[i]) < hg_link_pending(least))
-            least = pool->links[i];
-    }
-    if (least != NULL)
-        hg_link_end(least, HG_LINK_LET_GO, 0);
-}
-
 void hg_pool_grow(struct hg_pool *pool)
 {
     uint64_t now_us = pool->hub->loop->now_us, next_us;
-    bool may_send = hg_server_may_send(pool->server);
     if (pool->coming != NULL || pool->draining || pool->closing || now_us < pool->ask_again_us)
         return;
-    if (may_send && (pool->link_count >= pool->conf->share || all_stuck(pool)))
+    if (pool->link_count >= pool->conf->share || all_stuck(pool))
         return;
     enum hg_breaker_connect how =
         hg_server_take_connect(pool->server, pool->worker, now_us, &next_us);
@@ -130,8 +117,6 @@ void hg_pool_grow(struct hg_pool *pool)
                                                                         : latest_us;
         return;
     }
-    if (pool->link_count >= pool->conf->share)
-        make_way(pool);
     struct hg_link *link = add_link(pool);
     if (link == NULL) {
         hg_server_tell_abandoned(pool->server, pool->worker, how);
@@ -313,12 +298,23 @@ static void sweep_idle(struct hg_pool *pool, uint64_t now_us)
 {
     pool->swept_us = now_us;
     for (uint32_t i = pool->link_count; i-- > 0;) {
+        if (i >= pool->link_count)
+            continue;
         struct hg_link *link = pool->links[i];
         if (link->state != HG_LINK_READY || hg_link_pending(link) > 0)
             continue;
         if (pool->draining ||
             (pool->up_count > 1 && now_us - link->heard_us >= pool->conf->idle_us))
             hg_link_end(link, HG_LINK_LET_GO, 0);
+    }
+}
+
+/* The breaker has opened: what is up is of no use, and the probe is to be the only connection. */
+static void end_up(struct hg_pool *pool)
+{
+    for (uint32_t i = pool->link_count; i-- > 0;) {
+        if (i < pool->link_count && is_up(pool->links[i]->state))
+            hg_link_end(pool->links[i], HG_LINK_LET_GO, 0);
     }
 }
 
@@ -344,8 +340,10 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
     if (pool->draining || now_us - pool->swept_us >= SECOND_US)
         sweep_idle(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);
-    if (!may_send)
+    if (!may_send) {
+        end_up(pool);
         hg_pool_grow(pool);
+    }
     uint32_t pending = hg_pool_pending(pool);
     hg_counter_set(&pool->counters->values[HG_UPSTREAM_PENDING], pending);
     return pending > 0 || pool->coming != NULL || !may_send;

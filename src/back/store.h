@@ -20,7 +20,7 @@
 //     side says so with call->after, which is looked at during submit only.
 //   - a call that on_room submits again at once has kept its place in the queue; one that is
 //     submitted later takes a new one.
-//   - a store is not freed from within on_done or on_room.
+//   - a store is not drained or freed from within on_done or on_room.
 #ifndef HG_BACK_STORE_H
 #define HG_BACK_STORE_H
 

@@ -253,7 +253,7 @@ bool hg_credit_settle(struct hg_credit_node *node, struct hg_credit_bucket *buck
         return false;
     if (pool_back > 0)
         give_back(&node->free, charge->slot, pool_back);
-    return hg_held_any(bucket);
+    return (uint32_t)atomic_load(&bucket->queue) != 0; // after the gauge, see held.c
 }
 
 bool hg_credit_undo(struct hg_credit_node *node, struct hg_credit_bucket *bucket,

@@ -1,7 +1,7 @@
 // held - requests that wait for credits: order between workers, grants, wake-ups
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See held.h. The argument, in three parts, all on sequentially consistent accesses:
+// See held.h. The argument, in four parts, all on sequentially consistent accesses:
 //
 // 1. Somebody always acts. While lanes hold and no grant is open, one of them has been refused
 // against
@@ -11,7 +11,10 @@
 // 2. A new slot is not missed. A worker publishes its lane, then reads seq; the tick stores seq,
 // then
 //    reads the lanes.
-// 3. Open grants are closed exactly once. The lane's grant word is claimed by swapping it to 0: by
+// 3. A refund in the running slot is not missed either: it changes the gauge, then reads `queue`;
+// who holds
+//    changes `queue`, then looks at the gauge again.
+// 4. Open grants are closed exactly once. The lane's grant word is claimed by swapping it to 0: by
 //    the worker when its pass is done or its list is empty, or by the tick, when it finds the list
 //    empty after it has published the round. A worker whose list became empty before it could see
 //    the round leaves the claim to the tick, whose look at the lane comes later. Only who claimed
@@ -120,7 +123,9 @@ struct hg_held_advice hg_held_publish(struct hg_credit_node *node, struct hg_cre
     }
     if (charge == NULL)
         advice.again = open_grants(queue) == 0; // the head may be another one
-    else if (charge->reason == HG_CREDIT_BEHIND && before == 0)
+    else if (before == 0 && charge->reason != HG_CREDIT_BEHIND)
+        advice.again = true; // a refund that came before the lane was seen told nobody
+    else if (before == 0)
         advice.again = open_grants(queue) == 0 && holders(queue) == 1; // those before it have gone
     if (charge != NULL && charge->seq != atomic_load(&node->seq))
         advice.again = true;
@@ -150,6 +155,9 @@ bool hg_held_pass_begin(struct hg_credit_node *node, struct hg_credit_bucket *bu
     uint64_t queue = atomic_load(&bucket->queue);
     uint64_t grant = atomic_load(&bucket->lanes[worker].grant);
 
+    // Orders the decisions' look at the gauge after the lane's publication, for the sake of
+    // refunds.
+    (void)atomic_load(&bucket->used.word);
     *ret = (struct hg_held_pass){.grant = HG_UNITS_UNLIMITED};
     ret->oldest = is_oldest(node, bucket, worker);
     if (grant_counts(grant, queue)) {

@@ -19,13 +19,13 @@
 //
 // The driver's duties:
 // 1. After a HOLD append to the list and call hg_held_publish with the charge.
-// 2. Whenever the list changes outside a pass (connection closed, deadline, bucket deleted: any
-// number
-//    of requests at once) call hg_held_publish without a charge.
+// 2. Whenever the list changes outside a pass (connection closed, deadline, bucket deleted; any
+//    number of requests at once) call hg_held_publish without a charge.
 // 3. Carry out the advice: `again`, a pass over this bucket now, from the loop; `poke`, wake those
-// workers:
-//    each makes a pass over this bucket if its list is not empty.
+//    workers: each makes a pass over this bucket if its list is not empty.
 // 4. On hg_credit_tick's poke: a pass over every bucket that the worker holds requests of.
+// 5. When hg_credit_undo or hg_credit_settle returns true: poke hg_held_holders, at most once a
+// turn.
 //
 // A pass, in which nothing else is decided or held for this bucket on this worker:
 //

@@ -189,7 +189,7 @@ static const char *choose_mechanism(struct exchange *ex, const struct hg_load_te
         return NULL;
     }
     if (ex->status != 0) {
-        refused(ex, "the list of", "mechanisms");
+        refused(ex, "request for", "SASL mechanisms");
         return NULL;
     }
     for (size_t i = 0; i < HG_COUNT_OF(ranked); i++) {

@@ -9,11 +9,14 @@
 /* A longer line is none of a memcached. */
 #define LINE_MAX_BYTES 4096
 
+/* Values longer than this load's largest that are still read, to say so. */
+#define BODY_SLACK (64u << 10)
+
 static void prepare(struct hg_load_lane *lane)
 {
     static const char *const verbs[] = {[HG_LOAD_GET] = "get ", [HG_LOAD_SET] = "set "};
     const struct hg_load_tenant *tenant = lane->tenant;
-    lane->body_max = tenant->value_max;
+    lane->body_max = tenant->value_max + BODY_SLACK;
     for (int op = HG_LOAD_GET; op <= HG_LOAD_SET; op++) {
         struct hg_lane_frame *frame = &lane->frame[op];
         memcpy(frame->bytes, verbs[op], 4);

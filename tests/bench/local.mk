@@ -1,1 +1,6 @@
-# tests/bench
+# `make bench BENCH_ARGS="--quick"`: the comparison of doc/performance.md. Not part of `make check`.
+EXTRA_DIST += tests/bench/compare.py tests/e2e/test_bench.py tests/e2e/test_load.py
+
+.PHONY: bench
+bench: headgate$(EXEEXT) headgate-load$(EXEEXT)
+	/usr/bin/python3 $(top_srcdir)/tests/bench/compare.py --build $(abs_builddir) $(BENCH_ARGS)

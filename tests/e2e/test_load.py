@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -16,7 +17,8 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("top_builddir") or os.path.join(ROOT, "build")
+BUILD = (os.environ.get("HG_BUILD") or os.environ.get("top_builddir") or
+         os.path.join(ROOT, "build"))
 LOAD = os.path.join(BUILD, "headgate-load")
 SCALE = float(os.environ.get("HG_TEST_SCALE", "1"))
 HEADER = struct.Struct(">BBHBBHIIQ")
@@ -685,6 +687,20 @@ def test_help_and_version():
     text = run("--help").stdout
     for name in "--server", "--tenant", "--zipf", "--cpu-of", "Exit status":
         assert name in text
+
+
+def test_the_manual_has_every_option_and_operation():
+    with open(os.path.join(ROOT, "doc", "headgate-load.1"), encoding="utf-8") as f:
+        manual = f.read()
+    names = re.findall(r"^ {2}(?:-\w,|   ) --([a-z-]+)", run("--help").stdout, re.M)
+    assert len(names) > 25
+    for name in names:
+        assert "Fl -%s" % name in manual or ", -%s" % name in manual, name
+    with open(os.path.join(ROOT, "src", "load", "op.def"), encoding="utf-8") as f:
+        ops = re.findall(r'^LOAD_OP\(\w+, "(\w+)"', f.read(), re.M)
+    assert len(ops) >= 8
+    for op in ops:
+        assert ".It Cm %s\n" % op in manual, op
 
 
 def test_nobody_listens():

@@ -3,6 +3,7 @@
 #ifndef HG_TESTS_UNIT_FRAMES_H
 #define HG_TESTS_UNIT_FRAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -385,7 +385,7 @@ static void test_a_refund_tells_that_others_wait(void **state)
     decide(0, 10, 0);
     first = rig.charge;
     assert_int_equal(decide(0, 1, 0), HG_CREDIT_HARD_LIMIT);
-    assert_false(hg_held_publish(&rig.node, &rig.bucket[0], 0, &held, &rig.charge).again);
+    assert_true(hg_held_publish(&rig.node, &rig.bucket[0], 0, &held, &rig.charge).again);
     assert_true(hg_credit_settle(&rig.node, &rig.bucket[0], &first, 9));
     assert_int_equal(hg_held_holders(&rig.node, &rig.bucket[0]), 1);
     assert_false(hg_credit_settle(&rig.node, &rig.bucket[0], &first, 10)); // no refund
@@ -550,7 +550,7 @@ static void test_reserved_0_wakes_up_at_the_tick(void **state)
     tick_at(5000000);
     decide(1, 10, 0);
     assert_int_equal(decide(0, 3, 0), HG_CREDIT_NO_POOL);
-    assert_false(hg_held_publish(&rig.node, &rig.bucket[0], 1, &held, &rig.charge).again);
+    assert_true(hg_held_publish(&rig.node, &rig.bucket[0], 1, &held, &rig.charge).again);
     next_slot();
     assert_int_equal(rig.tick.poke, 1 << 1);
     assert_true(hg_held_pass_begin(&rig.node, &rig.bucket[0], 1, &pass));

@@ -175,6 +175,29 @@ static void test_json_stays_whole_at_every_length(void **state)
     }
 }
 
+static void test_members_of_every_length(void **state)
+{
+    (void)state;
+    char members[HG_REPLY_ERROR_VALUE_MAX + 64];
+    for (size_t len = 8; len < sizeof members; len++) {
+        memset(members, 'x', len);
+        memcpy(members, "\"m\":\"", 5);
+        members[len - 1] = '"';
+        struct hg_reply_error error = {.status = 0x86, .json = true};
+        error.text = HG_SPAN_LIT("the text that comes before the members");
+        error.members = hg_span(members, len);
+        uint8_t *out = malloc(HG_REPLY_ERROR_MAX);
+        assert_non_null(out);
+        struct parsed p = make(out, &error);
+        assert_in_range(p.value.len, 1, HG_REPLY_ERROR_VALUE_MAX);
+        json_t *json = load(p.value);
+        bool fits = len + 25 <= HG_REPLY_ERROR_VALUE_MAX; // {"error":{"context":"",}} and a letter
+        assert_int_equal(json_object_size(json_object_get(json, "error")), fits ? 2 : 1);
+        json_decref(json);
+        free(out);
+    }
+}
+
 static void test_the_longest_of_everything_fits(void **state)
 {
     (void)state;
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_a_miss_carries_its_key_and_usage),
         cmocka_unit_test(test_a_value_of_its_own),
         cmocka_unit_test(test_json_stays_whole_at_every_length),
+        cmocka_unit_test(test_members_of_every_length),
         cmocka_unit_test(test_the_longest_of_everything_fits),
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_any_bytes_come_back_from_a_json_parser),
