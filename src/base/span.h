@@ -16,7 +16,7 @@ struct hg_span {
     size_t len;
 };
 
-#define HG_SPAN_NONE ((struct hg_span){NULL, 0})
+#define HG_SPAN_NONE   ((struct hg_span){NULL, 0})
 #define HG_SPAN_LIT(s) ((struct hg_span){(const uint8_t *)(s), sizeof(s) - 1})
 
 static inline struct hg_span hg_span(const void *at, size_t len)

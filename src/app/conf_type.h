@@ -1,0 +1,79 @@
+// conf_type - the types an option can have, and the names of the choices
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Each choice is a list of (enumerator, name in the file); the enum, the parser and the manual use
+// it. HG_CONF_FIELD_<TYPE>(name) declares the field of an option of that type.
+#ifndef HG_APP_CONF_TYPE_H
+#define HG_APP_CONF_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HG_CONF_UNLIMITED UINT64_MAX
+
+/* clang-format off */
+#define HG_CONF_LOG_LEVEL_VALUES(V) V(LOG_LEVEL_ERROR, "error") V(LOG_LEVEL_WARNING, "warning") \
+    V(LOG_LEVEL_INFO, "info") V(LOG_LEVEL_DEBUG, "debug")
+#define HG_CONF_FREE_POOL_VALUES(V) V(FREE_POOL_FIRST_COME, "first-come") V(FREE_POOL_FAIR, "fair")
+#define HG_CONF_KIND_VALUES(V) V(KIND_EMBEDDED, "embedded") V(KIND_MEMCACHED, "memcached")
+#define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") \
+    V(SYNC_NEVER, "never")
+#define HG_CONF_RING_VALUES(V) V(RING_KETAMA, "ketama") V(RING_KETAMA_WEIGHTED, "ketama_weighted") \
+    V(RING_CONSISTENT, "consistent") V(RING_MODULA, "modula")
+#define HG_CONF_HASH_VALUES(V) V(HASH_DEFAULT, "default") V(HASH_MD5, "md5") V(HASH_CRC, "crc") \
+    V(HASH_FNV1_64, "fnv1_64") V(HASH_FNV1A_64, "fnv1a_64") V(HASH_FNV1_32, "fnv1_32") \
+    V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") \
+    V(HASH_MURMUR3, "murmur3")
+#define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
+#define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
+    V(CREDIT_MODE_ENFORCE, "enforce")
+#define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
+    V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
+
+/* Every choice: TYPE token, name of the enum, its values. */
+#define HG_CONF_CHOICES(C) \
+    C(LOG_LEVEL, hg_conf_log_level, HG_CONF_LOG_LEVEL_VALUES) \
+    C(FREE_POOL, hg_conf_free_pool, HG_CONF_FREE_POOL_VALUES) \
+    C(KIND, hg_conf_kind, HG_CONF_KIND_VALUES) \
+    C(SYNC, hg_conf_sync, HG_CONF_SYNC_VALUES) \
+    C(RING, hg_conf_ring, HG_CONF_RING_VALUES) \
+    C(HASH, hg_conf_hash, HG_CONF_HASH_VALUES) \
+    C(MULTIGET, hg_conf_multiget, HG_CONF_MULTIGET_VALUES) \
+    C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
+    C(REJECT_STATUS, hg_conf_reject_status, HG_CONF_REJECT_STATUS_VALUES)
+/* clang-format on */
+
+/* enum hg_conf_sync { HG_CONF_SYNC_ALWAYS, ... } and so on, in the order of the lists. */
+#define HG_CONF_ENUMERATOR(id, name)    HG_CONF_##id,
+#define HG_CONF_ENUM(type, tag, VALUES) enum tag { VALUES(HG_CONF_ENUMERATOR) };
+HG_CONF_CHOICES(HG_CONF_ENUM)
+#undef HG_CONF_ENUM
+
+/* A socket address as text; host is a name or a number without brackets, or the path if is_unix. */
+struct hg_conf_address {
+    char *text;
+    char *host;
+    uint16_t port;
+    bool is_unix;
+};
+
+#define HG_CONF_FIELD_NUMBER(name)        uint64_t name;
+#define HG_CONF_FIELD_BYTES(name)         uint64_t name;
+#define HG_CONF_FIELD_UNITS(name)         uint64_t name; /* or HG_CONF_UNLIMITED */
+#define HG_CONF_FIELD_MODE(name)          uint64_t name;
+#define HG_CONF_FIELD_BOOL(name)          bool name;
+#define HG_CONF_FIELD_TEXT(name)          char *name; /* never NULL */
+#define HG_CONF_FIELD_NAME(name)          char *name;
+#define HG_CONF_FIELD_ADDRESS(name)       struct hg_conf_address name;
+#define HG_CONF_FIELD_LOG_LEVEL(name)     enum hg_conf_log_level name;
+#define HG_CONF_FIELD_FREE_POOL(name)     enum hg_conf_free_pool name;
+#define HG_CONF_FIELD_KIND(name)          enum hg_conf_kind name;
+#define HG_CONF_FIELD_SYNC(name)          enum hg_conf_sync name;
+#define HG_CONF_FIELD_RING(name)          enum hg_conf_ring name;
+#define HG_CONF_FIELD_HASH(name)          enum hg_conf_hash name;
+#define HG_CONF_FIELD_MULTIGET(name)      enum hg_conf_multiget name;
+#define HG_CONF_FIELD_CREDIT_MODE(name)   enum hg_conf_credit_mode name;
+#define HG_CONF_FIELD_REJECT_STATUS(name) enum hg_conf_reject_status name;
+
+#endif

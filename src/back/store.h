@@ -1,0 +1,126 @@
+// store - one table of functions for every kind of store, and the call that travels through it
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   front ── submit(call) ──► store ── on_done(call, result) ──► front
+//                 │ no room                 ▲
+//                 └── HG_SUBMIT_WAIT ── on_room(call): submit again
+//
+// A worker has its own instance (struct hg_store) of each upstream, and a call never leaves its
+// worker's thread except by copy. Promises:
+//   - submit answers HG_SUBMIT_TAKEN: on_done is called exactly once, perhaps before submit returns.
+//   - submit answers HG_SUBMIT_WAIT: nothing was kept but the call's place in the store's queue;
+//     on_room is called exactly once, when it is worth submitting again (no promise that there is
+//     room then), or on_done with a refusal when the store knows that there will be none in time.
+//   - cancel: the client has gone. After it neither on_done nor on_room is called, and the call may
+//     be freed. What was sent is still sent; its reply is dropped.
+//   - the spans of a call hold only during submit; the store copies, or references call->blob.
+//   - the spans of a result hold only during on_done, but bytes inside result->blob may be
+//     referenced, and with result->until_turn_end bytes hold until HG_STAGE_CLEANUP.
+//   - calls of one client for one key are carried out in the order of their submission: the client
+//     side says so with call->after, which is looked at during submit only.
+//   - a call that on_room submits again at once has kept its place in the queue; one that is
+//     submitted later takes a new one.
+//   - a store is not drained or freed from within on_done or on_room.
+#ifndef HG_BACK_STORE_H
+#define HG_BACK_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/blob.h"
+#include "base/list.h"
+#include "base/op.h"
+#include "base/span.h"
+#include "io/loop.h"
+#include "proto/status.h"
+
+struct hg_store;
+struct hg_link;
+
+enum hg_submit { HG_SUBMIT_TAKEN, HG_SUBMIT_WAIT };
+
+/* Why a call was not answered by the store itself. */
+enum hg_fault {
+    HG_FAULT_NONE,          /* the store answered; `status` is its answer */
+    HG_FAULT_DOWN,          /* breaker open, or no connection could be made: nothing was sent */
+    HG_FAULT_LOST,          /* sent, but the connection broke before the answer */
+    HG_FAULT_TIMEOUT,       /* sent, and no answer within backend_timeout_ms */
+    HG_FAULT_QUEUE_TIMEOUT, /* waited for a connection past queue_timeout_ms or its deadline */
+    HG_FAULT_QUEUE_FULL,    /* too many wait already */
+    HG_FAULT_KEY_TOO_LONG,  /* prefix and key together exceed the store's limit */
+    HG_FAULT_NOT_SUPPORTED, /* the store cannot do this operation */
+    HG_FAULT_MEMORY,        /* memory ran out */
+    HG_FAULT_INTERNAL       /* the store failed in a way that a retry will not mend */
+};
+
+struct hg_result {
+    uint16_t status; /* enum hg_status: success, 0x01, 0x02, 0x03, 0x05, 0x06, 0x82 ... */
+    enum hg_fault fault;
+    uint32_t item_flags; /* get, gat */
+    uint64_t cas;
+    uint64_t counter;        /* increment, decrement: the new value */
+    struct hg_span value;    /* get, gat; or the text of an error, not zero-ended */
+    struct hg_blob *blob;    /* not NULL: `value` lies in it */
+    bool until_turn_end;     /* `value` holds until the end of the turn */
+    uint32_t item_bytes;     /* stored value's bytes after an append or prepend, if known, else 0 */
+    const char *server;      /* which server: for the slow log and error texts; may be NULL */
+};
+
+/* Private to the store while a call is submitted or waits. */
+struct hg_call_place {
+    struct hg_list node;
+    struct hg_store *store;
+    struct hg_link *link; /* the connection that carries it; NULL while it waits */
+    uint32_t index;       /* the store's own use: slot, server */
+    uint64_t since_us;    /* waits since */
+    bool pending;         /* taken and not answered */
+    bool waiting;
+    void *extra;
+};
+
+struct hg_call {
+    /* what is asked: set before submit */
+    enum hg_op op;
+    uint32_t tenant_id;  /* embedded store: which key space */
+    uint32_t key_hash;   /* of the key without prefix; any good hash, the same for equal keys */
+    struct hg_span prefix;
+    struct hg_span key;
+    struct hg_span value;
+    struct hg_blob *blob; /* not NULL: `value` lies in it */
+    uint32_t item_flags;
+    uint32_t expiry; /* memcached's meaning; for flush the delay; counters: 0xffffffff = no create */
+    uint64_t cas;    /* 0: any */
+    uint64_t delta, initial;
+    uint64_t now_us;      /* monotonic */
+    uint64_t deadline_us; /* of the whole request */
+    /* An earlier call of this client for this key that is not yet answered, or NULL. */
+    struct hg_call *after;
+
+    void (*on_done)(struct hg_call *call, const struct hg_result *result);
+    void (*on_room)(struct hg_call *call);
+
+    uint64_t sent_us; /* set by the store: handed to the server, or begun */
+    struct hg_call_place place;
+};
+
+struct hg_store_ops {
+    const char *kind;
+    /* See the promises above. */
+    enum hg_submit (*submit)(struct hg_store *store, struct hg_call *call);
+    void (*cancel)(struct hg_store *store, struct hg_call *call);
+    /* Which server `key` (without prefix) goes to, as text that holds until the next call. */
+    const char *(*where)(struct hg_store *store, struct hg_span key);
+    /* Takes no new calls that need a new connection, closes what is idle, ends when all is answered;
+       `drained` asks whether nothing is pending. */
+    void (*drain)(struct hg_store *store);
+    bool (*drained)(struct hg_store *store);
+    /* Answers every pending and waiting call (HG_FAULT_LOST), closes everything, frees itself. */
+    void (*free)(struct hg_store *store);
+};
+
+struct hg_store {
+    const struct hg_store_ops *ops;
+};
+
+#endif

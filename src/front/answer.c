@@ -1,0 +1,625 @@
+// answer - from the result of a request to the bytes of its reply, its outcome and its cost
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/answer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "core/units.h"
+#include "front/held.h"
+#include "proto/frameinfo.h"
+#include "proto/hello.h"
+#include "proto/reply.h"
+#include "proto/status.h"
+
+/* What a reply consists of, before it is bytes. */
+struct parts {
+    uint16_t status;
+    uint64_t cas;
+    struct hg_span key;
+    struct hg_span value;
+    struct hg_blob *blob; /* value lies in it */
+    bool until_turn_end;
+    uint8_t extras_len;
+    uint8_t extras[4];
+    uint8_t framing_len;
+    uint8_t framing[HG_FRAMEINFO_USAGE_MAX];
+};
+
+#define HEAD_MAX (HG_FRAME_HEADER_BYTES + HG_FRAMEINFO_USAGE_MAX + 4 + HG_KEY_MAX_BYTES)
+
+static size_t encode_head(uint8_t *to, const struct hg_request *request, const struct parts *parts)
+{
+    uint8_t magic = HG_MAGIC_REPLY;
+    uint16_t key_len = (uint16_t)parts->key.len;
+    if (HG_UNLIKELY(parts->framing_len > 0)) {
+        magic = HG_MAGIC_REPLY_ALT;
+        key_len = hg_reply_key_len_alt(parts->framing_len, (uint8_t)parts->key.len);
+    }
+    size_t body =
+        parts->framing_len + (size_t)parts->extras_len + parts->key.len + parts->value.len;
+    hg_reply_header(to, magic, request->row->code, key_len, parts->extras_len, HG_DATATYPE_RAW,
+                    parts->status, (uint32_t)body, request->opaque, parts->cas);
+    uint8_t *at = to + HG_FRAME_HEADER_BYTES;
+    if (HG_UNLIKELY(parts->framing_len > 0)) {
+        memcpy(at, parts->framing, parts->framing_len);
+        at += parts->framing_len;
+    }
+    memcpy(at, parts->extras, sizeof parts->extras);
+    at += parts->extras_len;
+    if (parts->key.len > 0)
+        memcpy(at, parts->key.at, parts->key.len);
+    return (size_t)(at - to) + parts->key.len;
+}
+
+/* The reply straight into the session's output. */
+static size_t put_reply(struct hg_request *request, const struct parts *parts)
+{
+    struct hg_out *out = &request->session->out;
+    size_t value_len = parts->value.len;
+    if (HG_LIKELY(value_len < HG_OUT_SHARE_MIN)) {
+        uint8_t *to = hg_out_reserve(out, HEAD_MAX + value_len);
+        size_t head = encode_head(to, request, parts);
+        if (value_len > 0)
+            memcpy(to + head, parts->value.at, value_len);
+        hg_out_commit(out, head + value_len);
+        return head + value_len;
+    }
+    uint8_t *to = hg_out_reserve(out, HEAD_MAX);
+    size_t head = encode_head(to, request, parts);
+    hg_out_commit(out, head);
+    if (parts->blob != NULL)
+        hg_out_put_blob(out, parts->blob, parts->value);
+    else if (parts->until_turn_end)
+        hg_out_put_view(out, parts->value);
+    else
+        hg_out_put(out, parts->value);
+    return head + value_len;
+}
+
+/* The reply into a blob of its own, for a request that others must be answered before. */
+static size_t keep_reply(struct hg_request *request, const struct parts *parts)
+{
+    bool share = parts->blob != NULL && parts->value.len >= HG_OUT_SHARE_MIN;
+    size_t copied = share ? 0 : parts->value.len;
+    struct hg_blob *reply = hg_blob_borrow(&request->session->worker->blobs, HEAD_MAX + copied);
+    if (reply == NULL) {
+        request->session->out.broken = true;
+        return 0;
+    }
+    reply->len = encode_head(reply->data, request, parts);
+    if (share) {
+        request->value_blob = hg_blob_ref(parts->blob);
+        request->value = parts->value;
+    } else if (copied > 0) {
+        memcpy(reply->data + reply->len, parts->value.at, copied);
+        reply->len += copied;
+    }
+    request->reply = reply;
+    return reply->len + (share ? parts->value.len : 0);
+}
+
+static void free_request(struct hg_request *request)
+{
+    struct hg_worker *worker = request->session->worker;
+    if (request->lane != NULL)
+        hg_worker_leave_lane(worker, request->lane);
+    if (request->key != NULL)
+        hg_blob_unref(request->key);
+    hg_slab_give_back(&worker->requests, request);
+}
+
+static void pop_first(struct hg_session *session)
+{
+    struct hg_request *request = session->first;
+    session->first = request->next;
+    if (session->first == NULL)
+        session->last = NULL;
+    if (--session->queue_len == 0) {
+        session->keys_pending = 0;
+        session->barrier = false;
+    }
+    free_request(request);
+}
+
+/* Sends off what has become first in the queue and is ready. */
+static void advance(struct hg_session *session)
+{
+    while (session->first != NULL && session->first->state == HG_REQUEST_DONE) {
+        struct hg_request *request = session->first;
+        if (request->reply != NULL) {
+            hg_out_put_blob(&session->out, request->reply,
+                            hg_span(request->reply->data, request->reply->len));
+            hg_blob_unref(request->reply);
+        }
+        if (request->value_blob != NULL) {
+            hg_out_put_blob(&session->out, request->value_blob, request->value);
+            hg_blob_unref(request->value_blob);
+        }
+        pop_first(session);
+    }
+    if (HG_UNLIKELY(session->paused))
+        hg_session_resume(session);
+    hg_session_touch(session);
+}
+
+static void note_reply_size(struct hg_session *session, size_t bytes)
+{
+    uint32_t size = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+    if (size >= session->reply_peak)
+        session->reply_peak = size;
+    else
+        session->reply_peak -= (session->reply_peak - size) / 16;
+}
+
+static void log_slow(struct hg_request *request, uint64_t total_us, enum hg_outcome outcome,
+                     const char *server)
+{
+    struct hg_worker *worker = request->session->worker;
+    struct hg_slow_entry *entry = &worker->slow[worker->slow_count++ % HG_SLOW_LOG_ENTRIES];
+    uint64_t now_us = worker->loop.now_us;
+    uint64_t sent_us = request->call.sent_us;
+    memset(entry, 0, sizeof *entry);
+    entry->wall_s = hg_wall_s();
+    entry->total_us = total_us > UINT32_MAX ? UINT32_MAX : (uint32_t)total_us;
+    entry->queue_us = (uint32_t)request->queue_us;
+    entry->throttle_us = (uint32_t)request->throttle_us;
+    entry->backend_us = sent_us > 0 && now_us > sent_us ? (uint32_t)(now_us - sent_us) : 0;
+    entry->opcode = request->row->code;
+    entry->outcome = (uint8_t)outcome;
+    entry->key_len = (uint8_t)request->key_len;
+    memcpy(entry->bucket, request->lane->bucket->name, sizeof entry->bucket);
+    memcpy(entry->key, request->key_head, sizeof entry->key);
+    if (server != NULL)
+        strncpy(entry->server, server, sizeof entry->server - 1);
+}
+
+/* Counts the end of a data request. */
+static void tell(struct hg_request *request, enum hg_outcome outcome, size_t reply_bytes,
+                 const char *server)
+{
+    struct hg_worker *worker = request->session->worker;
+    struct hg_lane *lane = request->lane;
+    uint64_t total_us = worker->loop.now_us - request->start_us;
+    hg_counter_add(&worker->cmd_total, 1);
+    hg_counter_add(&worker->outcomes[outcome], 1);
+    hg_counter_add(&lane->requests, 1);
+    hg_counter_add(&lane->outcomes[outcome], 1);
+    hg_counter_add(&lane->bytes_in, request->frame_bytes);
+    hg_counter_add(&lane->bytes_out, reply_bytes);
+    hg_hist_record(&worker->latency[request->call.op], total_us, 1);
+    uint64_t slow_us = worker->directory->settings.slow_request_us;
+    if (HG_UNLIKELY(slow_us > 0 && total_us >= slow_us))
+        log_slow(request, total_us, outcome, server);
+    if (request->state == HG_REQUEST_SENT)
+        hg_counter_sub(&worker->in_flight, 1);
+}
+
+static void add_usage(struct hg_request *request, struct parts *parts)
+{
+    if (HG_LIKELY((request->features & (HG_FEATURE_TRACING | HG_FEATURE_REPORT_UNIT_USAGE)) == 0))
+        return;
+    struct hg_frameinfo_usage usage = {
+        .server_us = request->session->worker->loop.now_us - request->start_us,
+        .throttle_us = request->throttle_us,
+        .read_units = request->unmetered ? 0 : request->read_units,
+        .write_units = request->unmetered ? 0 : request->write_units,
+        .tracing = request->features & HG_FEATURE_TRACING,
+        .units = request->features & HG_FEATURE_REPORT_UNIT_USAGE,
+    };
+    parts->framing_len = (uint8_t)hg_frameinfo_encode(&usage, parts->framing);
+}
+
+/* A request that is answered while it waits: its frame is still there, and is dropped. */
+static void end_wait(struct hg_request *request)
+{
+    struct hg_session *session = request->session;
+    if (session->waiting != request)
+        return;
+    session->waiting = NULL;
+    session->wait = HG_WAIT_NONE;
+    session->skip_bytes = request->frame_bytes;
+    hg_session_make_ready(session);
+}
+
+/* Places the reply (parts NULL: silence) in order and frees what is done. */
+static void deliver(struct hg_request *request, const struct parts *parts, enum hg_outcome outcome,
+                    const char *server)
+{
+    struct hg_session *session = request->session;
+    end_wait(request);
+    size_t bytes = 0;
+    bool first = session->first == request;
+    if (parts != NULL) {
+        bytes = first ? put_reply(request, parts) : keep_reply(request, parts);
+        note_reply_size(session, bytes);
+    }
+    tell(request, outcome, bytes, server);
+    request->state = HG_REQUEST_DONE;
+    if (first) {
+        pop_first(session);
+        advance(session);
+    }
+}
+
+/* ---- what the request cost ---- */
+
+static void settle(struct hg_request *request, const struct hg_result *result)
+{
+    struct hg_lane *lane = request->lane;
+    struct hg_worker *worker = request->session->worker;
+    const struct hg_op_row *op = &hg_op_rows[request->call.op];
+    const struct hg_front_settings *settings = &worker->directory->settings;
+    bool reached = result->fault == HG_FAULT_NONE || result->fault == HG_FAULT_LOST ||
+                   result->fault == HG_FAULT_TIMEOUT;
+    if (!reached) {
+        request->read_units = request->write_units = 0;
+        if (request->charge.charged &&
+            hg_credit_undo(worker->front->node, &lane->bucket->credit, &request->charge))
+            hg_held_room(worker, lane);
+        return;
+    }
+    if (op->reads && result->fault == HG_FAULT_NONE) {
+        uint64_t bytes = 0;
+        if (result->status == HG_STATUS_SUCCESS)
+            bytes = request->key_len +
+                    (uint64_t)(result->value.len > 0 ? result->value.len : result->item_bytes);
+        request->read_units = hg_units_of(bytes, settings->read_unit_bytes);
+        hg_readcost_tell(&lane->read_cost, (uint32_t)request->read_units);
+    }
+    if (op->writes && result->item_bytes > 0)
+        request->write_units = hg_units_of((uint64_t)request->key_len + result->item_bytes,
+                                           settings->write_unit_bytes);
+    if (!request->unmetered) {
+        hg_counter_add(&lane->ru, request->read_units);
+        hg_counter_add(&lane->wu, request->write_units);
+    }
+    if (request->charge.charged) {
+        uint64_t real = request->read_units + request->write_units;
+        hg_counter_add(&lane->units, real);
+        if (hg_credit_settle(worker->front->node, &lane->bucket->credit, &request->charge, real))
+            hg_held_room(worker, lane);
+    }
+}
+
+/* ---- replies to data requests ---- */
+
+static struct hg_span key_of(const struct hg_request *request)
+{
+    if (request->key == NULL)
+        return HG_SPAN_NONE;
+    return hg_span(request->key->data, request->key->len);
+}
+
+static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_refusal *refusal)
+{
+    static const struct {
+        uint16_t status;
+        uint8_t outcome;
+        const char *text;
+    } rows[] = {
+        [HG_FAULT_DOWN] = {HG_STATUS_BACKEND_DOWN, HG_OUTCOME_BACKEND_DOWN,
+                           "the server of the key is out"},
+        [HG_FAULT_LOST] = {HG_STATUS_BACKEND_TIMEOUT, HG_OUTCOME_BACKEND_LOST,
+                           "the connection to the server broke before its answer; a write may have "
+                           "happened"},
+        [HG_FAULT_TIMEOUT] = {HG_STATUS_BACKEND_TIMEOUT, HG_OUTCOME_BACKEND_TIMEOUT,
+                              "the server did not answer in time; a write may have happened"},
+        [HG_FAULT_QUEUE_TIMEOUT] = {HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT,
+                                    "no connection to the server became free in time"},
+        [HG_FAULT_QUEUE_FULL] = {HG_STATUS_QUEUE_FULL, HG_OUTCOME_QUEUE_FULL,
+                                 "too many requests wait for a connection to the server"},
+        [HG_FAULT_KEY_TOO_LONG] = {HG_STATUS_EINVAL, HG_OUTCOME_INVALID,
+                                   "the tenant's key prefix and the key together are over 250 "
+                                   "bytes"},
+        [HG_FAULT_NOT_SUPPORTED] = {HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
+                                    "the tenant's store cannot do this operation"},
+        [HG_FAULT_MEMORY] = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR, "no memory is left"},
+        [HG_FAULT_INTERNAL] = {HG_STATUS_EINTERNAL, HG_OUTCOME_STORE_ERROR, "the store failed"},
+    };
+    *refusal = (struct hg_refusal){rows[fault].status, rows[fault].outcome, rows[fault].text,
+                                   HG_SPAN_NONE, HG_SPAN_NONE};
+    return refusal;
+}
+
+static void count_get(const struct hg_request *request, bool hit)
+{
+    struct hg_worker *worker = request->session->worker;
+    hg_counter_add(hit ? &worker->get_hits : &worker->get_misses, 1);
+    hg_counter_add(hit ? &request->lane->get_hits : &request->lane->get_misses, 1);
+}
+
+static enum hg_outcome outcome_of(const struct hg_request *request, uint16_t status)
+{
+    bool is_get = request->call.op == HG_OP_GET || request->call.op == HG_OP_GAT;
+    switch (status) {
+    case HG_STATUS_SUCCESS:
+        if (is_get)
+            count_get(request, true);
+        return HG_OUTCOME_SUCCESS;
+    case HG_STATUS_KEY_ENOENT:
+        if (is_get)
+            count_get(request, false);
+        return HG_OUTCOME_MISS;
+    case HG_STATUS_KEY_EEXISTS:
+    case HG_STATUS_NOT_STORED:
+    case HG_STATUS_DELTA_BADVAL:
+        return HG_OUTCOME_NOT_DONE;
+    case HG_STATUS_E2BIG:
+        return HG_OUTCOME_TOO_LARGE;
+    case HG_STATUS_EINVAL:
+        return HG_OUTCOME_INVALID;
+    default:
+        return HG_OUTCOME_STORE_ERROR;
+    }
+}
+
+/* Without XERROR a client knows none of ours from 0xff00 on. */
+static uint16_t plain_status(uint16_t status)
+{
+    switch (status) {
+    case HG_STATUS_QUEUE_FULL:
+        return HG_STATUS_EBUSY;
+    default:
+        return status >= 0xff00 ? HG_STATUS_ETMPFAIL : status;
+    }
+}
+
+static uint16_t visible_status(const struct hg_request *request, uint16_t status)
+{
+    const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
+    return status >= 0xff00 && (request->features & named) == 0 ? plain_status(status) : status;
+}
+
+uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode_row *row,
+                          bool *ret_silent)
+{
+    *ret_silent = false;
+    switch (atomic_load_explicit((_Atomic int *)&bucket->reject_status, memory_order_relaxed)) {
+    case HG_REJECT_BUSY:
+        return HG_STATUS_EBUSY;
+    case HG_REJECT_DEGRADE:
+        if (row->op == HG_OP_GET || row->op == HG_OP_GAT) {
+            *ret_silent = row->quiet;
+            return HG_STATUS_KEY_ENOENT;
+        }
+        if (row->op == HG_OP_SET || row->op == HG_OP_ADD || row->op == HG_OP_REPLACE)
+            return HG_STATUS_NOT_STORED;
+        return HG_STATUS_ETMPFAIL;
+    default:
+        return HG_STATUS_ETMPFAIL;
+    }
+}
+
+static void deliver_error(struct hg_request *request, uint16_t status,
+                          const struct hg_refusal *refusal, const char *server)
+{
+    uint8_t bytes[HG_REPLY_ERROR_MAX];
+    struct parts usage = {0};
+    add_usage(request, &usage);
+    struct hg_reply_error error = {
+        .opcode = request->row->code,
+        .json = request->features & HG_FEATURE_JSON,
+        .status = status,
+        .opaque = request->opaque,
+        .framing = hg_span(usage.framing, usage.framing_len),
+        .key = status == HG_STATUS_KEY_ENOENT ? key_of(request) : HG_SPAN_NONE,
+        .text = refusal->text != NULL ? hg_span_str(refusal->text) : HG_SPAN_NONE,
+        .members = refusal->members,
+        .verbatim = refusal->verbatim,
+    };
+    size_t len = hg_reply_error(bytes, &error);
+    struct hg_session *session = request->session;
+    end_wait(request);
+    bool first = session->first == request;
+    if (first) {
+        hg_out_put(&session->out, hg_span(bytes, len));
+    } else {
+        request->reply = hg_blob_borrow(&session->worker->blobs, len);
+        if (request->reply != NULL) {
+            memcpy(request->reply->data, bytes, len);
+            request->reply->len = len;
+        } else {
+            session->out.broken = true;
+        }
+    }
+    tell(request, refusal->outcome, len, server);
+    request->state = HG_REQUEST_DONE;
+    if (first) {
+        pop_first(session);
+        advance(session);
+    }
+}
+
+void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refusal)
+{
+    if (request->charge.charged && hg_credit_undo(request->session->worker->front->node,
+                                                  &request->lane->bucket->credit, &request->charge))
+        hg_held_room(request->session->worker, request->lane);
+    request->read_units = request->write_units = 0;
+    uint16_t status = refusal->status;
+    if (status == HG_STATUS_THROTTLED_TOO_LONG && visible_status(request, status) != status) {
+        bool silent;
+        status = hg_reject_status(request->lane->bucket, request->row, &silent);
+        if (silent) {
+            deliver(request, NULL, refusal->outcome, NULL);
+            return;
+        }
+    }
+    deliver_error(request, visible_status(request, status), refusal, NULL);
+}
+
+static void answer_fault(struct hg_request *request, const struct hg_result *result)
+{
+    struct hg_refusal refusal;
+    fault_refusal(result->fault, &refusal);
+    bool lookup = request->row->op == HG_OP_GET && request->row->quiet;
+    if (lookup && result->fault <= HG_FAULT_QUEUE_FULL && request->lane->bucket->upstream != NULL &&
+        atomic_load_explicit(&request->lane->bucket->upstream->miss_on_fault,
+                             memory_order_relaxed)) {
+        deliver(request, NULL, refusal.outcome, result->server);
+        return;
+    }
+    char text[256];
+    if (result->value.len > 0 && result->value.len < sizeof text) {
+        memcpy(text, result->value.at, result->value.len);
+        text[result->value.len] = '\0';
+        refusal.text = text;
+    }
+    char members[160];
+    if (result->server != NULL) {
+        int n = snprintf(members, sizeof members, "\"server\":\"%.100s\"", result->server);
+        refusal.members = hg_span(members, (size_t)n);
+    }
+    deliver_error(request, visible_status(request, refusal.status), &refusal, result->server);
+}
+
+void hg_answer_result(struct hg_request *request, const struct hg_result *result)
+{
+    settle(request, result);
+    if (HG_UNLIKELY(result->fault != HG_FAULT_NONE)) {
+        answer_fault(request, result);
+        return;
+    }
+    uint16_t status = result->status;
+    enum hg_outcome outcome = outcome_of(request, status);
+    const struct hg_opcode_row *row = request->row;
+    bool reads = row->op == HG_OP_GET || row->op == HG_OP_GAT;
+    if (row->quiet &&
+        ((reads && status == HG_STATUS_KEY_ENOENT) || (!reads && status == HG_STATUS_SUCCESS))) {
+        deliver(request, NULL, outcome, result->server);
+        return;
+    }
+    if (HG_UNLIKELY(status != HG_STATUS_SUCCESS)) {
+        char text[256];
+        struct hg_refusal refusal = {status, outcome, NULL, HG_SPAN_NONE, HG_SPAN_NONE};
+        if (result->value.len > 0 && result->value.len < sizeof text) {
+            memcpy(text, result->value.at, result->value.len);
+            text[result->value.len] = '\0';
+            refusal.text = text;
+        }
+        deliver_error(request, status, &refusal, result->server);
+        return;
+    }
+    struct parts parts;
+    parts.status = HG_STATUS_SUCCESS;
+    parts.cas = result->cas;
+    parts.key = HG_SPAN_NONE;
+    parts.value = HG_SPAN_NONE;
+    parts.blob = NULL;
+    parts.until_turn_end = result->until_turn_end;
+    parts.extras_len = 0;
+    parts.framing_len = 0;
+    uint8_t counter[8];
+    if (reads) {
+        hg_put_u32(parts.extras, result->item_flags);
+        parts.extras_len = 4;
+        parts.value = result->value;
+        parts.blob = result->blob;
+        parts.key = key_of(request);
+    } else if (row->op == HG_OP_INCREMENT || row->op == HG_OP_DECREMENT) {
+        hg_put_u64(counter, result->counter);
+        parts.value = hg_span(counter, sizeof counter);
+    }
+    add_usage(request, &parts);
+    deliver(request, &parts, outcome, result->server);
+}
+
+/* ---- replies of the front end itself ---- */
+
+static void count_session(struct hg_session *session, const struct hg_reply_of *of,
+                          enum hg_outcome outcome, size_t reply_bytes)
+{
+    struct hg_worker *worker = session->worker;
+    hg_counter_add(&worker->cmd_total, 1);
+    hg_counter_add(&worker->outcomes[outcome], 1);
+    if (session->lane != NULL) {
+        hg_counter_add(&session->lane->requests, 1);
+        hg_counter_add(&session->lane->outcomes[outcome], 1);
+        hg_counter_add(&session->lane->bytes_in, of->frame_bytes);
+        hg_counter_add(&session->lane->bytes_out, reply_bytes);
+    }
+}
+
+/* Bytes that are a reply: sent at once, or behind the requests under way. */
+static void put_in_order(struct hg_session *session, struct hg_span head, struct hg_span tail)
+{
+    if (session->first == NULL) {
+        hg_out_put(&session->out, head);
+        hg_out_put(&session->out, tail);
+        hg_session_touch(session);
+        return;
+    }
+    struct hg_request *request = hg_slab_borrow(&session->worker->requests);
+    struct hg_blob *reply = hg_blob_borrow(&session->worker->blobs, head.len + tail.len);
+    if (request == NULL || reply == NULL) {
+        session->out.broken = true;
+        hg_blob_unref(reply);
+        if (request != NULL)
+            hg_slab_give_back(&session->worker->requests, request);
+        return;
+    }
+    memset(request, 0, sizeof *request);
+    if (head.len > 0)
+        memcpy(reply->data, head.at, head.len);
+    if (tail.len > 0)
+        memcpy(reply->data + head.len, tail.at, tail.len);
+    reply->len = head.len + tail.len;
+    request->session = session;
+    request->reply = reply;
+    request->state = HG_REQUEST_DONE;
+    session->last->next = request;
+    session->last = request;
+    session->queue_len++;
+}
+
+void hg_answer_session(struct hg_session *session, const struct hg_reply_of *of,
+                       struct hg_span extras, struct hg_span value, uint16_t status)
+{
+    uint8_t head[HG_FRAME_HEADER_BYTES + 32];
+    assert(extras.len <= 32);
+    hg_reply_header(head, HG_MAGIC_REPLY, of->opcode, 0, (uint8_t)extras.len, HG_DATATYPE_RAW,
+                    status, (uint32_t)(extras.len + value.len), of->opaque, 0);
+    if (extras.len > 0)
+        memcpy(head + HG_FRAME_HEADER_BYTES, extras.at, extras.len);
+    count_session(session, of, HG_OUTCOME_SESSION, HG_FRAME_HEADER_BYTES + extras.len + value.len);
+    put_in_order(session, hg_span(head, HG_FRAME_HEADER_BYTES + extras.len), value);
+}
+
+void hg_answer_session_refusal(struct hg_session *session, const struct hg_reply_of *of,
+                               const struct hg_refusal *refusal)
+{
+    uint8_t bytes[HG_REPLY_ERROR_MAX];
+    struct hg_reply_error error = {
+        .opcode = of->opcode,
+        .json = session->features & HG_FEATURE_JSON,
+        .status = refusal->status,
+        .opaque = of->opaque,
+        .text = refusal->text != NULL ? hg_span_str(refusal->text) : HG_SPAN_NONE,
+        .members = refusal->members,
+        .verbatim = refusal->verbatim,
+    };
+    size_t len = hg_reply_error(bytes, &error);
+    count_session(session, of, refusal->outcome, len);
+    put_in_order(session, hg_span(bytes, len), HG_SPAN_NONE);
+}
+
+void hg_answer_session_packets(struct hg_session *session, const struct hg_reply_of *of,
+                               struct hg_span packets, enum hg_outcome outcome)
+{
+    count_session(session, of, outcome, packets.len);
+    put_in_order(session, packets, HG_SPAN_NONE);
+}
+
+void hg_answer_raw(struct hg_session *session, struct hg_span bytes)
+{
+    put_in_order(session, bytes, HG_SPAN_NONE);
+}
+
+void hg_answer_silence(struct hg_session *session, const struct hg_reply_of *of,
+                       enum hg_outcome outcome)
+{
+    count_session(session, of, outcome, 0);
+}

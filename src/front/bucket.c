@@ -1,0 +1,70 @@
+// bucket - the run-time record of a tenant: its credits, settings and counters
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/bucket.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/directory.h"
+
+const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES] = {
+#define HG_OUTCOME(name, printed, text) {printed, text},
+#include "front/outcome.def"
+#undef HG_OUTCOME
+};
+
+static void free_bucket(struct hg_bucket *bucket)
+{
+    if (bucket->upstream != NULL)
+        hg_upstream_unref(bucket->upstream);
+    free(bucket->prefix);
+    free(bucket->credit_lanes);
+    free(bucket);
+}
+
+void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket)
+{
+    lane->bucket = bucket;
+    hg_list_init(&lane->held);
+    hg_list_init(&lane->node);
+    hg_list_init(&lane->ready);
+    hg_list_init(&lane->ready_node);
+    hg_list_init(&lane->used);
+}
+
+struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)
+{
+    size_t len = strlen(name);
+    assert(len <= HG_BUCKET_NAME_MAX);
+    size_t bytes = sizeof(struct hg_bucket) + workers * sizeof(struct hg_lane);
+    bytes = (bytes + HG_CACHE_LINE - 1) & ~(size_t)(HG_CACHE_LINE - 1);
+    struct hg_bucket *bucket = aligned_alloc(HG_CACHE_LINE, bytes);
+    if (bucket == NULL)
+        return NULL;
+    memset(bucket, 0, bytes);
+    memcpy(bucket->name, name, len);
+    bucket->name_len = len;
+    atomic_init(&bucket->refs, 1);
+    bucket->lane_count = workers;
+    for (unsigned w = 0; w < workers; w++)
+        hg_lane_init(&bucket->lanes[w], bucket);
+    bucket->prefix = calloc(1, 1);
+    size_t credit_bytes = workers * sizeof(struct hg_credit_lane);
+    bucket->credit_lanes = aligned_alloc(HG_CACHE_LINE, credit_bytes);
+    if (bucket->prefix == NULL || bucket->credit_lanes == NULL) {
+        free_bucket(bucket);
+        return NULL;
+    }
+    memset(bucket->credit_lanes, 0, credit_bytes);
+    return bucket;
+}
+
+void hg_bucket_unref(struct hg_bucket *bucket)
+{
+    if (bucket == NULL || atomic_fetch_sub_explicit(&bucket->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    if (bucket->retire != NULL)
+        bucket->retire(bucket, bucket->retire_ctx);
+    free_bucket(bucket);
+}

@@ -1,0 +1,116 @@
+// bucket - the run-time record of a tenant: its credits, settings and counters
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A request references its bucket from admission to settlement, a session the one it has selected;
+// so a record outlives every snapshot that lists it, and a bucket made again under the name is a
+// new record. What several threads touch is atomic; each worker has a lane of its own for the rest.
+#ifndef HG_FRONT_BUCKET_H
+#define HG_FRONT_BUCKET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/counter.h"
+#include "base/list.h"
+#include "base/span.h"
+#include "core/held.h"
+#include "core/readcost.h"
+
+#define HG_BUCKET_NAME_MAX 100
+
+struct hg_upstream;
+
+enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
+enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
+enum hg_reject { HG_REJECT_TMPFAIL, HG_REJECT_BUSY, HG_REJECT_DEGRADE };
+
+enum hg_outcome {
+#define HG_OUTCOME(name, printed, text) HG_OUTCOME_##name,
+#include "front/outcome.def"
+#undef HG_OUTCOME
+    HG_OUTCOMES
+};
+
+struct hg_outcome_row {
+    const char *name, *text;
+};
+extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
+
+/* One worker's part of a bucket; written by that worker only. */
+struct hg_lane {
+#define HG_LANE(name, text) hg_counter name;
+#include "front/lane.def"
+#undef HG_LANE
+    hg_counter outcomes[HG_OUTCOMES];
+    struct hg_readcost read_cost; /* recent, for the estimate of a read */
+    struct hg_list held;          /* sessions whose next request waits for credits */
+    struct hg_list node;          /* in the worker's list of lanes that hold requests */
+    struct hg_bucket *bucket;
+    struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
+    uint32_t users;            /* sessions that have it selected, and requests under way */
+    bool pass_wanted;          /* the held ones should be decided again in this turn */
+    uint64_t poked_turn;       /* the turn in which others were last poked for a refund */
+    struct hg_list ready;      /* sessions with frames left over from an earlier turn */
+    struct hg_list ready_node; /* in the worker's list of lanes with such */
+    uint64_t turn;             /* the turn of `turn_frames` */
+    uint32_t turn_frames;
+    struct hg_list used; /* in the worker's list of lanes with users */
+} __attribute__((aligned(HG_CACHE_LINE)));
+
+struct hg_bucket {
+    char name[HG_BUCKET_NAME_MAX + 1];
+    size_t name_len;
+    _Atomic unsigned refs;
+    _Atomic int state;            /* enum hg_bucket_state */
+    struct hg_upstream *upstream; /* the bucket holds a reference */
+    uint32_t tenant_id;           /* its key space in an embedded store */
+    char *prefix;                 /* in front of each key towards memcached; never NULL */
+    size_t prefix_len;
+    _Atomic int credit_mode;   /* enum hg_mode */
+    _Atomic int reject_status; /* enum hg_reject */
+    _Atomic unsigned data_limit_status;
+    _Atomic unsigned max_connections; /* 0: no limit */
+    _Atomic bool allow_flush;
+    _Atomic unsigned connections;
+    struct hg_credit_bucket credit;
+    struct hg_credit_lane *credit_lanes; /* one a worker */
+    /* Called with the last reference; set by the owner. */
+    void (*retire)(struct hg_bucket *bucket, void *ctx);
+    void *retire_ctx;
+    unsigned lane_count;
+    struct hg_lane lanes[];
+};
+
+/* A bucket with one reference and `workers` lanes; NULL when memory is out. The upstream reference
+   is the caller's to give. */
+HG_MUST_USE struct hg_bucket *hg_bucket_new(const char *name, unsigned workers);
+
+/* Sets up a zeroed lane. */
+void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket);
+
+static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
+{
+    atomic_fetch_add_explicit(&bucket->refs, 1, memory_order_relaxed);
+    return bucket;
+}
+
+/* NULL is allowed. */
+void hg_bucket_unref(struct hg_bucket *bucket);
+
+static inline bool hg_bucket_live(const struct hg_bucket *bucket)
+{
+    return atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire) ==
+           HG_BUCKET_ACTIVE;
+}
+
+/* Has it as many connections as it may? */
+static inline bool hg_bucket_is_full(const struct hg_bucket *bucket)
+{
+    struct hg_bucket *b = (struct hg_bucket *)bucket;
+    unsigned max = atomic_load_explicit(&b->max_connections, memory_order_relaxed);
+    return max > 0 && atomic_load_explicit(&b->connections, memory_order_relaxed) >= max;
+}
+
+#endif

@@ -1,0 +1,82 @@
+// directory - what workers know of the process: settings, tenants, stores, as one snapshot
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A directory never changes. A new one is posted to each worker and swapped in between two turns of
+// its loop; the old one goes when the last worker has let go of it. Records that it lists (buckets,
+// upstreams) are counted apart and may outlive it.
+#ifndef HG_FRONT_DIRECTORY_H
+#define HG_FRONT_DIRECTORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "back/store.h"
+#include "base/attr.h"
+#include "base/span.h"
+#include "front/bucket.h"
+
+struct hg_worker;
+
+struct hg_front_settings {
+    uint32_t max_frame_bytes;
+    uint32_t max_value_bytes;
+    uint32_t high_water_bytes;
+    uint32_t idle_timeout_s;
+    uint32_t keepalive_s;
+    uint64_t request_deadline_us;
+    uint64_t throttle_max_wait_us;
+    uint64_t slow_request_us;
+    uint32_t read_unit_bytes;
+    uint32_t write_unit_bytes;
+    bool login_required;
+};
+
+/* A store that tenants are mapped to: one for the process, opened by each worker for itself. */
+struct hg_upstream {
+    char name[HG_BUCKET_NAME_MAX + 1];
+    const char *kind;
+    unsigned slot; /* index into a worker's stores; free again only when every worker has let go */
+    _Atomic unsigned refs;
+    bool flush_is_private; /* a flush empties one tenant only, even if several live here */
+    _Atomic bool shared;   /* several tenants live here */
+    _Atomic bool allow_flush;
+    _Atomic bool miss_on_fault; /* multiget_backend_error = miss */
+    /* Makes the worker's own instance; NULL when memory is out. Runs on the worker's thread. */
+    struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
+    /* New settings for an open instance; runs on its worker's thread. */
+    void (*refresh)(struct hg_upstream *upstream, struct hg_store *store);
+    void (*retire)(struct hg_upstream *upstream); /* with the last reference */
+    void *impl;
+};
+
+struct hg_directory {
+    _Atomic unsigned refs;
+    struct hg_front_settings settings;
+    void *users; /* the app's snapshot of users; front only hands it back */
+    void (*users_unref)(void *users);
+    size_t upstream_count;
+    struct hg_upstream **upstreams;
+    size_t bucket_count;
+    struct hg_bucket **buckets; /* by name, ascending bytes */
+};
+
+static inline struct hg_upstream *hg_upstream_ref(struct hg_upstream *upstream)
+{
+    atomic_fetch_add_explicit(&upstream->refs, 1, memory_order_relaxed);
+    return upstream;
+}
+void hg_upstream_unref(struct hg_upstream *upstream);
+
+/* Room for so many buckets and upstreams, with one reference; NULL when memory is out. The creator
+   fills it, giving one reference of each record, in order of name. */
+HG_MUST_USE struct hg_directory *hg_directory_new(size_t buckets, size_t upstreams);
+struct hg_directory *hg_directory_ref(struct hg_directory *directory);
+void hg_directory_unref(struct hg_directory *directory);
+
+/* NULL when there is none of that name. The directory's reference; take one to keep it. */
+struct hg_bucket *hg_directory_bucket(const struct hg_directory *directory, struct hg_span name);
+struct hg_upstream *hg_directory_upstream(const struct hg_directory *directory,
+                                          struct hg_span name);
+
+#endif

@@ -1,0 +1,444 @@
+// dispatch - what becomes of each frame: checks, admission, the way to its store
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/dispatch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "core/units.h"
+#include "front/answer.h"
+#include "front/held.h"
+#include "front/job.h"
+#include "proto/frameinfo.h"
+#include "proto/hello.h"
+#include "proto/status.h"
+
+static struct hg_reply_of reply_of(const struct hg_frame *frame)
+{
+    uint64_t bytes = frame->total_bytes > UINT32_MAX ? UINT32_MAX : frame->total_bytes;
+    return (struct hg_reply_of){frame->row, frame->opcode, frame->opaque, (uint32_t)bytes};
+}
+
+static enum hg_step refuse(struct hg_session *session, const struct hg_frame *frame,
+                           uint16_t status, enum hg_outcome outcome, const char *text)
+{
+    struct hg_reply_of of = reply_of(frame);
+    struct hg_refusal refusal = {status, outcome, text, HG_SPAN_NONE, HG_SPAN_NONE};
+    hg_answer_session_refusal(session, &of, &refusal);
+    return HG_STEP_NEXT;
+}
+
+void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame)
+{
+    struct hg_worker *worker = session->worker;
+    if (frame->kind == HG_FRAME_BAD_MAGIC) {
+        hg_counter *by_kind[HG_STRANGER_COUNT] = {&worker->stranger_other, &worker->stranger_text,
+                                                  &worker->stranger_tls, &worker->stranger_resp};
+        char peer[HG_ADDR_TEXT];
+        hg_counter_add(by_kind[frame->stranger], 1);
+        hg_log_warn("client=%s msg=\"not the memcached binary protocol: first byte looks like %s; "
+                    "closing\"",
+                    hg_addr_text(&session->peer, peer), hg_stranger_name(frame->stranger));
+        return;
+    }
+    struct hg_frame_limits limits = {worker->directory->settings.max_frame_bytes,
+                                     worker->directory->settings.max_value_bytes};
+    if (!session->logged_in)
+        limits.max_frame_bytes = HG_SESSION_LOGIN_FRAME_BYTES;
+    if (frame->kind != HG_FRAME_SKIP)
+        hg_counter_add(&worker->bad_frames, 1);
+    const char *why = NULL;
+    char text[256];
+    uint16_t status = hg_frame_check(frame, session->features, &why);
+    hg_frame_explain(frame, &limits, why, text, sizeof text);
+    enum hg_outcome outcome = status == HG_STATUS_E2BIG             ? HG_OUTCOME_TOO_LARGE
+                              : status == HG_STATUS_UNKNOWN_COMMAND ? HG_OUTCOME_UNKNOWN
+                                                                    : HG_OUTCOME_INVALID;
+    hg_counter_add(&worker->opcodes[frame->opcode], 1);
+    refuse(session, frame, status, outcome, text);
+}
+
+/* ---- completion ---- */
+
+static void on_done(struct hg_call *call, const struct hg_result *result)
+{
+    struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
+    hg_answer_result(request, result);
+}
+
+static void on_room(struct hg_call *call)
+{
+    struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
+    struct hg_session *session = request->session;
+    request->queue_us += session->worker->loop.now_us - request->hold_us;
+    session->wait = HG_WAIT_NONE;
+    /* At once: who submits again from here keeps his place in the store's queue. */
+    hg_session_run_one(session);
+}
+
+/* ---- a data request ---- */
+
+/* The last request under way for the same key. Only a table walk when the bit of the key's hash is
+   set, which is rare for distinct keys. */
+static struct hg_call *pending_call(const struct hg_session *session, uint32_t key_hash)
+{
+    struct hg_call *found = NULL;
+    if ((session->keys_pending >> (key_hash & 63) & 1) == 0)
+        return NULL;
+    for (struct hg_request *r = session->first; r != NULL; r = r->next)
+        if (r->state == HG_REQUEST_SENT && r->call.key_hash == key_hash)
+            found = &r->call;
+    return found;
+}
+
+/* What the frame asks of the store. The spans hold as long as the frame's bytes. */
+static void fill_call(struct hg_request *request, const struct hg_frame *frame,
+                      struct hg_blob *blob)
+{
+    struct hg_call *call = &request->call;
+    const uint8_t *extras = hg_frame_extras(frame).at;
+    call->key = frame->key;
+    call->value = hg_frame_value(frame);
+    call->blob = blob;
+    call->cas = frame->cas;
+    call->item_flags = call->expiry = 0;
+    switch (call->op) {
+    case HG_OP_SET:
+    case HG_OP_ADD:
+    case HG_OP_REPLACE:
+        memcpy(&call->item_flags, extras, 4);
+        call->item_flags = be32toh(call->item_flags);
+        call->expiry = hg_get_u32(extras + 4);
+        break;
+    case HG_OP_INCREMENT:
+    case HG_OP_DECREMENT:
+        call->delta = hg_get_u64(extras);
+        call->initial = hg_get_u64(extras + 8);
+        call->expiry = hg_get_u32(extras + 16);
+        break;
+    case HG_OP_TOUCH:
+    case HG_OP_GAT:
+        call->expiry = hg_get_u32(extras);
+        break;
+    case HG_OP_FLUSH:
+        call->expiry = frame->extras_len == 4 ? hg_get_u32(extras) : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void estimate(struct hg_request *request)
+{
+    const struct hg_op_row *op = &hg_op_rows[request->call.op];
+    const struct hg_front_settings *settings = &request->session->worker->directory->settings;
+    bool sized = op->writes && request->call.op != HG_OP_TOUCH && request->call.op != HG_OP_GAT;
+    uint64_t bytes = sized ? (uint64_t)request->key_len + request->value_len : 0;
+    request->read_units = 0;
+    if (op->reads && settings->read_unit_bytes > 0)
+        request->read_units = hg_readcost_estimate(&request->lane->read_cost);
+    request->write_units = op->writes ? hg_units_of(bytes, settings->write_unit_bytes) : 0;
+}
+
+static void append(struct hg_session *session, struct hg_request *request)
+{
+    request->next = NULL;
+    if (session->last != NULL)
+        session->last->next = request;
+    else
+        session->first = request;
+    session->last = request;
+    session->queue_len++;
+}
+
+static struct hg_request *new_request(struct hg_session *session, const struct hg_frame *frame)
+{
+    struct hg_worker *worker = session->worker;
+    const struct hg_opcode_row *row = frame->row;
+    struct hg_request *request = hg_slab_borrow(&worker->requests);
+    if (request == NULL)
+        return NULL;
+    struct hg_bucket *bucket = session->lane->bucket;
+    struct hg_call *call = &request->call;
+    memset(&request->call.place, 0, sizeof request->call.place);
+    memset(&request->charge, 0, sizeof request->charge);
+    call->op = (enum hg_op)row->op;
+    call->tenant_id = bucket->tenant_id;
+    call->prefix = hg_span(bucket->prefix, bucket->prefix_len);
+    call->key_hash =
+        (uint32_t)XXH3_64bits_withSeed(frame->key.at, frame->key.len, worker->front->hash_seed);
+    call->now_us = worker->loop.now_us;
+    call->deadline_us = call->now_us + worker->directory->settings.request_deadline_us;
+    call->sent_us = 0;
+    call->on_done = on_done;
+    call->on_room = on_room;
+    request->session = session;
+    request->row = row;
+    request->lane = session->lane;
+    request->reply = request->value_blob = request->key = NULL;
+    request->start_us = call->now_us;
+    request->throttle_us = request->queue_us = 0;
+    request->opaque = frame->opaque;
+    request->frame_bytes = (uint32_t)frame->total_bytes;
+    request->key_len = (uint16_t)frame->key.len;
+    request->value_len = (uint32_t)hg_frame_value(frame).len;
+    request->features = (uint16_t)session->features;
+    request->state = HG_REQUEST_WAITING;
+    request->admitted = request->impersonated = false;
+    request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
+    size_t head =
+        frame->key.len < sizeof request->key_head ? frame->key.len : sizeof request->key_head;
+    memcpy(request->key_head, frame->key.at, head);
+    if (HG_UNLIKELY(row->keyed)) {
+        request->key = hg_blob_borrow(&worker->blobs, frame->key.len);
+        if (request->key == NULL) {
+            hg_slab_give_back(&worker->requests, request);
+            return NULL;
+        }
+        memcpy(request->key->data, frame->key.at, frame->key.len);
+        request->key->len = frame->key.len;
+    }
+    request->lane->users++;
+    append(session, request);
+    estimate(request);
+    return request;
+}
+
+/* Hands the request to its store. */
+static enum hg_step submit(struct hg_session *session, struct hg_request *request)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_upstream *upstream = request->lane->bucket->upstream;
+    struct hg_store *store = upstream != NULL ? worker->stores[upstream->slot] : NULL;
+    if (HG_UNLIKELY(store == NULL && upstream != NULL))
+        store = hg_worker_store(worker, upstream);
+    if (HG_UNLIKELY(store == NULL)) {
+        struct hg_refusal refusal = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
+                                     "the tenant's store could not be opened", HG_SPAN_NONE,
+                                     HG_SPAN_NONE};
+        hg_answer_refusal(request, &refusal);
+        return HG_STEP_NEXT;
+    }
+    struct hg_call *call = &request->call;
+    call->now_us = worker->loop.now_us;
+    call->after = pending_call(session, call->key_hash);
+    request->state = HG_REQUEST_SENT;
+    session->barrier = call->op == HG_OP_FLUSH;
+    hg_counter_add(&worker->in_flight, 1);
+    session->keys_pending |= (uint64_t)1 << (call->key_hash & 63);
+    if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN))
+        return HG_STEP_NEXT;
+    request->state = HG_REQUEST_WAITING;
+    session->barrier = false;
+    hg_counter_sub(&worker->in_flight, 1);
+    if (session->hung_up) {
+        store->ops->cancel(store, call);
+        hg_answer_refusal(
+            request, &(struct hg_refusal){HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT,
+                                          "no connection to the server was free, and the client "
+                                          "has stopped sending",
+                                          HG_SPAN_NONE, HG_SPAN_NONE});
+        return HG_STEP_NEXT;
+    }
+    request->hold_us = worker->loop.now_us;
+    session->waiting = request;
+    session->wait = HG_WAIT_ROOM;
+    return HG_STEP_WAIT;
+}
+
+/* The wait of the last request is over: its frame is there again. */
+static enum hg_step resume(struct hg_session *session, const struct hg_frame *frame,
+                           struct hg_blob *blob)
+{
+    struct hg_request *request = session->waiting;
+    session->waiting = NULL;
+    fill_call(request, frame, blob);
+    return submit(session, request);
+}
+
+/* An impersonated request: the rights of both. The status to refuse it with, or success. */
+static uint16_t impersonate(struct hg_session *session, const struct hg_frame *frame,
+                            const struct hg_frameinfo *info, const char **ret_why)
+{
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    struct hg_bucket *bucket = session->lane->bucket;
+    struct hg_span name = hg_span(bucket->name, bucket->name_len);
+    *ret_why = "the privilege Impersonate is needed to run as another user";
+    if (!(session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_IMPERSONATE)))
+        return HG_STATUS_EACCESS;
+    const void *user = hooks->find_user(hooks->app, directory, info->user);
+    *ret_why = "the named user may not do this in the selected bucket";
+    if (user == NULL)
+        return HG_STATUS_EACCESS;
+    uint32_t both = session->privileges & hooks->privileges(hooks->app, directory, user, name);
+    if (!hg_privileges_hold(both, frame->row->needs))
+        return HG_STATUS_EACCESS;
+    hg_credit_note_impersonated(session->worker->front->node, &bucket->credit);
+    return HG_STATUS_SUCCESS;
+}
+
+static enum hg_step refuse_data_limit(struct hg_session *session, const struct hg_frame *frame,
+                                      unsigned status)
+{
+    hg_counter_add(&session->lane->num_rejected, 1);
+    return refuse(session, frame, (uint16_t)status, HG_OUTCOME_DATA_LIMIT,
+                  hg_status_row((uint16_t)status)->meaning);
+}
+
+static enum hg_step refuse_flush(struct hg_session *session, const struct hg_frame *frame)
+{
+    return refuse(session, frame, HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
+                  "flush is not allowed here: the store is shared by tenants, or the tenant's "
+                  "allow_flush is false");
+}
+
+static bool may_flush(const struct hg_bucket *bucket)
+{
+    const struct hg_upstream *upstream = bucket->upstream;
+    if (!atomic_load_explicit((_Atomic bool *)&bucket->allow_flush, memory_order_relaxed))
+        return false;
+    return upstream == NULL || upstream->flush_is_private ||
+           !atomic_load_explicit((_Atomic bool *)&upstream->shared, memory_order_relaxed) ||
+           atomic_load_explicit((_Atomic bool *)&upstream->allow_flush, memory_order_relaxed);
+}
+
+static enum hg_step data(struct hg_session *session, const struct hg_frame *frame,
+                         struct hg_blob *blob)
+{
+    const struct hg_opcode_row *row = frame->row;
+    struct hg_lane *lane = session->lane;
+    if (HG_UNLIKELY(lane == NULL))
+        return refuse(session, frame, HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
+                      "no bucket is selected: send SelectBucket first");
+    struct hg_bucket *bucket = lane->bucket;
+    if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
+        bool deleted = atomic_load(&bucket->state) == HG_BUCKET_DELETED;
+        return refuse(session, frame, deleted ? HG_STATUS_NO_BUCKET : HG_STATUS_BUCKET_PAUSED,
+                      HG_OUTCOME_NO_BUCKET,
+                      deleted ? "the bucket was deleted: select another"
+                              : "the bucket is disabled");
+    }
+    if (HG_UNLIKELY(!hg_privileges_hold(session->privileges, row->needs)))
+        return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
+                      "the user has not the privilege for this operation in the bucket");
+    struct hg_frameinfo info = {0};
+    if (HG_UNLIKELY(frame->framing_len > 0)) {
+        const char *why = NULL;
+        uint16_t status = hg_frameinfo_decode(hg_frame_framing(frame), &info, &why);
+        if (status != HG_STATUS_SUCCESS)
+            return refuse(session, frame, status, HG_OUTCOME_INVALID, why);
+        if (info.impersonate)
+            status = impersonate(session, frame, &info, &why);
+        if (status != HG_STATUS_SUCCESS)
+            return refuse(session, frame, status, HG_OUTCOME_DENIED, why);
+    }
+    unsigned limit = atomic_load_explicit(&bucket->data_limit_status, memory_order_relaxed);
+    if (HG_UNLIKELY(limit != 0 && row->ingress))
+        return refuse_data_limit(session, frame, limit);
+    if (HG_UNLIKELY(row->op == HG_OP_FLUSH)) {
+        if (!may_flush(bucket))
+            return refuse_flush(session, frame);
+        if (session->first != NULL)
+            return HG_STEP_DEFER;
+    }
+    struct hg_request *request = new_request(session, frame);
+    if (HG_UNLIKELY(request == NULL))
+        return refuse(session, frame, HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
+                      "no memory is left for the request");
+    request->impersonated = info.impersonate;
+    fill_call(request, frame, blob);
+    bool waits;
+    if (HG_UNLIKELY(!hg_held_admit(session, request, &waits)))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
+    request->admitted = true;
+    return submit(session, request);
+}
+
+enum hg_step hg_dispatch(struct hg_session *session, const struct hg_frame *frame,
+                         struct hg_blob *blob)
+{
+    if (HG_UNLIKELY(session->waiting != NULL))
+        return resume(session, frame, blob);
+    hg_counter_add(&session->worker->opcodes[frame->opcode], 1);
+    if (HG_UNLIKELY(session->over_limit)) {
+        refuse(session, frame, HG_STATUS_EBUSY, HG_OUTCOME_CONNECTION_LIMIT,
+               "the server has as many connections as max_connections allows");
+        return HG_STEP_CLOSE;
+    }
+    const char *why = NULL;
+    const struct hg_opcode_row *row = frame->row;
+    if (HG_UNLIKELY(!session->logged_in && row != NULL && !row->before_login))
+        return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
+                      "not logged in: log in with SASL first");
+    uint16_t status = hg_frame_check(frame, session->features, &why);
+    if (HG_UNLIKELY(status != HG_STATUS_SUCCESS))
+        return refuse(session, frame, status,
+                      status == HG_STATUS_UNKNOWN_COMMAND ? HG_OUTCOME_UNKNOWN
+                      : status == HG_STATUS_E2BIG         ? HG_OUTCOME_TOO_LARGE
+                                                          : HG_OUTCOME_INVALID,
+                      why);
+    if (HG_LIKELY(row->op_class == HG_OPCODE_CLASS_DATA))
+        return data(session, frame, blob);
+    if (row->op_class == HG_OPCODE_CLASS_SESSION)
+        return hg_control(session, frame);
+    if (!hg_privileges_hold(session->privileges, row->needs))
+        return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
+                      "the user has not the privilege for this operation");
+    return hg_job_start(session, frame);
+}
+
+/* ---- ends without a result ---- */
+
+static void leave_store(struct hg_request *request)
+{
+    struct hg_store *store = request->call.place.store;
+    if (store != NULL && (request->call.place.pending || request->call.place.waiting))
+        store->ops->cancel(store, &request->call);
+}
+
+void hg_dispatch_refuse_waiting(struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    if (request == NULL || session->wait == HG_WAIT_NONE)
+        return;
+    bool credits = session->wait == HG_WAIT_CREDITS;
+    if (credits)
+        hg_held_leave(session);
+    else
+        leave_store(request);
+    struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
+                                 credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
+                                 session->hung_up ? "the client stopped sending while it waited"
+                                                  : "the server is going down",
+                                 HG_SPAN_NONE, HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+}
+
+void hg_dispatch_cancel(struct hg_request *request)
+{
+    struct hg_worker *worker = request->session->worker;
+    if (request->state != HG_REQUEST_DONE) {
+        leave_store(request);
+        if (request->state == HG_REQUEST_WAITING && request->charge.charged &&
+            hg_credit_undo(worker->front->node, &request->lane->bucket->credit, &request->charge))
+            hg_held_room(worker, request->lane);
+        if (request->state == HG_REQUEST_SENT)
+            hg_counter_sub(&worker->in_flight, 1);
+        hg_counter_add(&worker->cmd_total, 1);
+        hg_counter_add(&worker->outcomes[HG_OUTCOME_CLIENT_GONE], 1);
+        hg_counter_add(&request->lane->requests, 1);
+        hg_counter_add(&request->lane->outcomes[HG_OUTCOME_CLIENT_GONE], 1);
+    }
+    hg_blob_unref(request->reply);
+    hg_blob_unref(request->value_blob);
+    hg_blob_unref(request->key);
+    if (request->lane != NULL)
+        hg_worker_leave_lane(worker, request->lane);
+    hg_slab_give_back(&worker->requests, request);
+}

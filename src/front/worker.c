@@ -1,0 +1,407 @@
+// worker - one thread with its loop, its clients and its instances of the stores
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/held.h"
+#include "front/request.h"
+#include "front/session.h"
+
+#define REQUESTS_PER_BLOCK 64
+
+/* ---- ends of turns ---- */
+
+static void run_ready_lane(struct hg_worker *worker, struct hg_lane *lane, bool alone)
+{
+    struct hg_list now;
+    hg_list_init(&now);
+    hg_list_splice(&now, &lane->ready);
+    while (!hg_list_empty(&now)) {
+        if (!alone && lane->turn == worker->loop.turns &&
+            lane->turn_frames >= HG_SESSION_FRAMES_PER_TURN)
+            break;
+        struct hg_session *session = HG_CONTAINER_OF(hg_list_first(&now), struct hg_session, ready);
+        hg_list_remove(&session->ready);
+        hg_session_run(session);
+    }
+    /* Those whose turn did not come stay in front of those that came back. */
+    hg_list_splice(&now, &lane->ready);
+    hg_list_splice(&lane->ready, &now);
+}
+
+static void on_ready(struct hg_hook *hook)
+{
+    struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, ready_hook);
+    hg_held_pass_wanted(worker);
+    struct hg_list lanes;
+    hg_list_init(&lanes);
+    hg_list_splice(&lanes, &worker->ready_lanes);
+    bool alone = !hg_list_empty(&lanes) && lanes.next->next == &lanes &&
+                 worker->active_lanes <= 1 && worker->active_lanes_before <= 1;
+    while (!hg_list_empty(&lanes)) {
+        struct hg_lane *lane = HG_CONTAINER_OF(hg_list_first(&lanes), struct hg_lane, ready_node);
+        hg_list_remove(&lane->ready_node);
+        run_ready_lane(worker, lane, alone);
+        if (!hg_list_empty(&lane->ready)) {
+            if (hg_list_empty(&lane->ready_node))
+                hg_list_append(&worker->ready_lanes, &lane->ready_node);
+            hg_loop_again(&worker->loop);
+        }
+    }
+}
+
+static void on_clients(struct hg_hook *hook)
+{
+    struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, client_hook);
+    struct hg_list now;
+    hg_list_init(&now);
+    hg_list_splice(&now, &worker->dirty);
+    while (!hg_list_empty(&now)) {
+        struct hg_session *session = HG_CONTAINER_OF(hg_list_first(&now), struct hg_session, dirty);
+        hg_list_remove(&session->dirty);
+        hg_session_flush(session);
+    }
+    worker->active_lanes_before = worker->active_lanes;
+    worker->active_lanes = 0;
+}
+
+static void release_lanes(struct hg_worker *worker)
+{
+    HG_LIST_EACH(node, &worker->lanes_used)
+    {
+        struct hg_lane *lane = HG_CONTAINER_OF(node, struct hg_lane, used);
+        if (lane->users > 0)
+            continue;
+        hg_list_remove(&lane->used);
+        hg_list_remove(&lane->ready_node);
+        hg_bucket_unref(lane->bucket);
+    }
+}
+
+static void close_drained_stores(struct hg_worker *worker)
+{
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX && worker->stores_draining > 0; slot++) {
+        struct hg_store *store = worker->draining_stores[slot];
+        if (store == NULL)
+            continue;
+        if (!store->ops->drained(store))
+            continue;
+        store->ops->free(store);
+        worker->draining_stores[slot] = NULL;
+        worker->stores_draining--;
+        hg_upstream_unref(worker->draining_of[slot]);
+        worker->draining_of[slot] = NULL;
+    }
+}
+
+static void on_cleanup(struct hg_hook *hook)
+{
+    struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, cleanup_hook);
+    while (!hg_list_empty(&worker->dead)) {
+        struct hg_session *session =
+            HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty);
+        hg_session_free(session);
+    }
+    if (worker->lanes_idle) {
+        worker->lanes_idle = false;
+        release_lanes(worker);
+    }
+    if (worker->stores_draining > 0)
+        close_drained_stores(worker);
+    hg_counter_add(&worker->turns, 1);
+    hg_counter_set(&worker->memory_bytes, worker->blobs.live_bytes);
+}
+
+static void on_timer(struct hg_timer *timer)
+{
+    struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
+    HG_LIST_EACH(node, &worker->sessions)
+    hg_session_tick(HG_CONTAINER_OF(node, struct hg_session, node), worker->loop.now_us);
+}
+
+/* ---- lanes and stores ---- */
+
+void hg_worker_use_lane(struct hg_worker *worker, struct hg_lane *lane)
+{
+    if (lane->users++ == 0 && hg_list_empty(&lane->used)) {
+        hg_bucket_ref(lane->bucket);
+        hg_list_append(&worker->lanes_used, &lane->used);
+    }
+}
+
+void hg_worker_leave_lane(struct hg_worker *worker, struct hg_lane *lane)
+{
+    assert(lane->users > 0);
+    if (--lane->users == 0)
+        worker->lanes_idle = true;
+}
+
+struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream)
+{
+    struct hg_store *store = worker->stores[upstream->slot];
+    if (store != NULL && worker->store_of[upstream->slot] == upstream)
+        return store;
+    if (store != NULL)
+        return NULL; /* the slot's former owner has not let go yet */
+    store = upstream->open(upstream, worker);
+    if (store == NULL)
+        return NULL;
+    worker->stores[upstream->slot] = store;
+    worker->store_of[upstream->slot] = hg_upstream_ref(upstream);
+    return store;
+}
+
+static bool lists(const struct hg_directory *directory, const struct hg_upstream *upstream)
+{
+    for (size_t i = 0; i < directory->upstream_count; i++)
+        if (directory->upstreams[i] == upstream)
+            return true;
+    return false;
+}
+
+static void drain_removed_stores(struct hg_worker *worker)
+{
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
+        struct hg_store *store = worker->stores[slot];
+        if (store == NULL || lists(worker->directory, worker->store_of[slot]) ||
+            worker->draining_stores[slot] != NULL)
+            continue;
+        store->ops->drain(store);
+        worker->draining_stores[slot] = store;
+        worker->draining_of[slot] = worker->store_of[slot];
+        worker->stores[slot] = NULL;
+        worker->store_of[slot] = NULL;
+        worker->stores_draining++;
+    }
+}
+
+static void adopt(struct hg_worker *worker, struct hg_directory *directory)
+{
+    struct hg_directory *old = worker->directory;
+    worker->directory = directory;
+    HG_LIST_EACH(node, &worker->sessions)
+    {
+        struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
+        if (!session->dead)
+            hg_session_adopt(session);
+    }
+    hg_held_sweep(worker);
+    drain_removed_stores(worker);
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
+        if (worker->stores[slot] != NULL)
+            worker->store_of[slot]->refresh(worker->store_of[slot], worker->stores[slot]);
+    hg_directory_unref(old);
+}
+
+/* ---- letters ---- */
+
+struct client_letter {
+    struct hg_letter letter;
+    int fd;
+    bool over_limit;
+    struct hg_addr peer;
+};
+
+static void on_client_letter(struct hg_letter *letter, void *receiver)
+{
+    struct client_letter *client = HG_CONTAINER_OF(letter, struct client_letter, letter);
+    struct hg_worker *worker = receiver;
+    struct hg_session *session = NULL;
+    hg_counter_add(&worker->accepted, 1);
+    hg_sock_tune(client->fd, worker->directory->settings.keepalive_s);
+    if (!worker->stopping)
+        session = hg_session_new(worker, client->fd, &client->peer, client->over_limit);
+    if (session == NULL)
+        close(client->fd);
+    else if (worker->draining)
+        hg_session_finish(session);
+    if (session == NULL)
+        atomic_fetch_sub(&worker->load, 1);
+    free(client);
+}
+
+int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
+                          bool over_limit)
+{
+    struct client_letter *client = malloc(sizeof *client);
+    if (client == NULL)
+        return -ENOMEM;
+    *client = (struct client_letter){{NULL, on_client_letter}, fd, over_limit, *peer};
+    atomic_fetch_add(&worker->load, 1);
+    hg_mailbox_post(&worker->mailbox, &client->letter);
+    return 0;
+}
+
+struct directory_letter {
+    struct hg_letter letter;
+    struct hg_directory *directory;
+};
+
+static void on_directory_letter(struct hg_letter *letter, void *receiver)
+{
+    struct directory_letter *given = HG_CONTAINER_OF(letter, struct directory_letter, letter);
+    adopt(receiver, given->directory);
+    free(given);
+}
+
+int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory)
+{
+    struct directory_letter *given = malloc(sizeof *given);
+    if (given == NULL)
+        return -ENOMEM;
+    given->letter.deliver = on_directory_letter;
+    given->directory = hg_directory_ref(directory);
+    hg_mailbox_post(&worker->mailbox, &given->letter);
+    return 0;
+}
+
+static void on_tick_letter(struct hg_letter *letter, void *receiver)
+{
+    struct hg_worker *worker = receiver;
+    (void)letter;
+    /* Cleared first: who posts from now on may have something that this pass does not see. */
+    atomic_store(&worker->tick_posted, false);
+    hg_held_pass_all(worker);
+}
+
+void hg_worker_give_tick(struct hg_worker *worker)
+{
+    if (atomic_exchange(&worker->tick_posted, true))
+        return;
+    worker->tick_letter.deliver = on_tick_letter;
+    hg_mailbox_post(&worker->mailbox, &worker->tick_letter);
+}
+
+static void on_drain_letter(struct hg_letter *letter, void *receiver)
+{
+    struct hg_worker *worker = receiver;
+    (void)letter;
+    worker->draining = true;
+    HG_LIST_EACH(node, &worker->sessions)
+    {
+        struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
+        if (!session->dead)
+            hg_session_finish(session);
+    }
+}
+
+void hg_worker_begin_drain(struct hg_worker *worker)
+{
+    worker->drain_letter.deliver = on_drain_letter;
+    hg_mailbox_post(&worker->mailbox, &worker->drain_letter);
+}
+
+static void on_stop_letter(struct hg_letter *letter, void *receiver)
+{
+    struct hg_worker *worker = receiver;
+    (void)letter;
+    worker->stopping = true;
+    hg_loop_stop(&worker->loop);
+}
+
+/* ---- the thread ---- */
+
+static void close_everything(struct hg_worker *worker)
+{
+    HG_LIST_EACH(node, &worker->sessions)
+    hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
+        struct hg_store *stores[2] = {worker->stores[slot], worker->draining_stores[slot]};
+        struct hg_upstream *owners[2] = {worker->store_of[slot], worker->draining_of[slot]};
+        for (unsigned i = 0; i < 2; i++) {
+            if (stores[i] == NULL)
+                continue;
+            stores[i]->ops->free(stores[i]);
+            hg_upstream_unref(owners[i]);
+        }
+    }
+    while (!hg_list_empty(&worker->dead))
+        hg_session_free(HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty));
+    release_lanes(worker);
+}
+
+static void *run(void *arg)
+{
+    struct hg_worker *worker = arg;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    hg_loop_run(&worker->loop);
+    close_everything(worker);
+    return NULL;
+}
+
+static void free_parts(struct hg_worker *worker)
+{
+    hg_loop_timer_fini(&worker->timer);
+    hg_directory_unref(worker->directory);
+    hg_out_pool_fini(&worker->outs);
+    hg_slab_fini(&worker->requests);
+    hg_blobs_fini(&worker->blobs);
+    free(worker->scratch);
+    hg_loop_fini(&worker->loop);
+}
+
+static void init_parts(struct hg_worker *worker, struct hg_front *front, unsigned index)
+{
+    worker->index = index;
+    worker->front = front;
+    hg_list_init(&worker->sessions);
+    hg_list_init(&worker->ready_lanes);
+    hg_list_init(&worker->dirty);
+    hg_list_init(&worker->dead);
+    hg_list_init(&worker->lanes_held);
+    hg_list_init(&worker->lanes_used);
+    hg_lane_init(&worker->nobody, NULL);
+    hg_blobs_init(&worker->blobs);
+    hg_out_pool_init(&worker->outs, &worker->blobs);
+    hg_slab_init(&worker->requests, sizeof(struct hg_request), REQUESTS_PER_BLOCK);
+}
+
+int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
+                    struct hg_directory *directory)
+{
+    init_parts(worker, front, index);
+    worker->scratch = malloc(HG_SCRATCH_BYTES);
+    int rc = worker->scratch != NULL ? hg_loop_init(&worker->loop) : -ENOMEM;
+    if (rc != 0) {
+        free(worker->scratch);
+        return rc;
+    }
+    worker->directory = hg_directory_ref(directory);
+    hg_loop_hook(&worker->loop, HG_STAGE_READY, &worker->ready_hook, on_ready);
+    hg_loop_hook(&worker->loop, HG_STAGE_CLIENTS, &worker->client_hook, on_clients);
+    hg_loop_hook(&worker->loop, HG_STAGE_CLEANUP, &worker->cleanup_hook, on_cleanup);
+    rc = hg_loop_timer_init(&worker->loop, &worker->timer, HG_WORKER_TIMER_US, on_timer);
+    if (rc == 0)
+        rc = hg_mailbox_init(&worker->mailbox, &worker->loop, worker);
+    if (rc == 0) {
+        rc = -pthread_create(&worker->thread, NULL, run, worker);
+        if (rc != 0)
+            hg_mailbox_fini(&worker->mailbox);
+    }
+    if (rc != 0)
+        free_parts(worker);
+    return rc;
+}
+
+void hg_worker_stop(struct hg_worker *worker)
+{
+    struct hg_letter stop = {NULL, on_stop_letter};
+    hg_mailbox_post(&worker->mailbox, &stop);
+    pthread_join(worker->thread, NULL);
+}
+
+void hg_worker_free(struct hg_worker *worker)
+{
+    hg_mailbox_fini(&worker->mailbox);
+    free_parts(worker);
+}

@@ -1,0 +1,121 @@
+// worker - one thread with its loop, its clients and its instances of the stores
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Everything here belongs to the worker's thread, but for the mailbox, through which others hand
+// over clients, directories and ticks, and the counters, which anybody may read.
+#ifndef HG_FRONT_WORKER_H
+#define HG_FRONT_WORKER_H
+
+#include <pthread.h>
+
+#include "base/hist.h"
+#include "base/slab.h"
+#include "front/directory.h"
+#include "front/front.h"
+#include "io/mailbox.h"
+#include "io/out.h"
+#include "io/sock.h"
+
+#define HG_UPSTREAMS_MAX    256
+#define HG_SCRATCH_BYTES    (256 * 1024)
+#define HG_WORKER_TIMER_US  250000
+#define HG_SLOW_LOG_ENTRIES 128
+
+/* What is counted for each worker, whatever the tenant: HG_WORKER_STAT(name, sentence). */
+#define HG_WORKER_STATS(HG_WORKER_STAT)                                                            \
+    HG_WORKER_STAT(accepted, "client connections taken over from the listeners")                   \
+    HG_WORKER_STAT(connections, "client connections open now")                                     \
+    HG_WORKER_STAT(cmd_total, "requests that ended")                                               \
+    HG_WORKER_STAT(get_hits, "gets that found an item")                                           \
+    HG_WORKER_STAT(get_misses, "gets that found nothing")                                         \
+    HG_WORKER_STAT(bytes_read, "bytes read from clients")                                          \
+    HG_WORKER_STAT(bytes_written, "bytes handed to clients")                                       \
+    HG_WORKER_STAT(idle_closed, "connections closed by the idle limit")                            \
+    HG_WORKER_STAT(bad_frames, "connections closed for broken framing")                            \
+    HG_WORKER_STAT(stranger_text, "connections closed for speaking a text protocol")               \
+    HG_WORKER_STAT(stranger_tls, "connections closed for a TLS greeting")                          \
+    HG_WORKER_STAT(stranger_resp, "connections closed for speaking Redis' protocol")               \
+    HG_WORKER_STAT(stranger_other, "connections closed for an unknown first byte")                 \
+    HG_WORKER_STAT(paused_for_output, "times that reading stopped for a slow reader")              \
+    HG_WORKER_STAT(turns, "turns of the loop")                                                     \
+    HG_WORKER_STAT(yields, "times that a connection gave way after its share of a turn")           \
+    HG_WORKER_STAT(held_now, "requests held for credits now")                                      \
+    HG_WORKER_STAT(in_flight, "requests with a store now")                                         \
+    HG_WORKER_STAT(memory_bytes, "bytes of buffers in use now")
+
+struct hg_slow_entry {
+    uint64_t wall_s;
+    uint32_t total_us, queue_us, throttle_us, backend_us;
+    uint8_t opcode;
+    uint8_t outcome; /* enum hg_outcome */
+    uint8_t key_len;
+    char bucket[HG_BUCKET_NAME_MAX + 1];
+    char server[48];
+    uint8_t key[40];
+};
+
+struct hg_worker {
+    unsigned index;
+    pthread_t thread;
+    struct hg_front *front;
+    struct hg_loop loop;
+    struct hg_mailbox mailbox;
+    struct hg_blobs blobs;
+    struct hg_out_pool outs;
+    struct hg_slab requests;
+    struct hg_directory *directory;
+    struct hg_store *stores[HG_UPSTREAMS_MAX];
+    struct hg_upstream *store_of[HG_UPSTREAMS_MAX]; /* whose instance it is; counted */
+    struct hg_list sessions;                        /* all */
+    struct hg_list ready_lanes;                 /* lanes with sessions that have frames left over */
+    struct hg_lane nobody;                      /* of sessions without a bucket */
+    unsigned active_lanes, active_lanes_before; /* in this turn and the last */
+    struct hg_list dirty;                       /* have something to send */
+    struct hg_list dead;                        /* closed; freed at the end of the turn */
+    struct hg_list lanes_held;                  /* lanes that hold requests for credits */
+    struct hg_list lanes_used; /* lanes with users: the worker holds a reference of their buckets */
+    uint8_t *scratch;          /* HG_SCRATCH_BYTES, where clients' bytes are read to */
+    struct hg_hook ready_hook, client_hook, cleanup_hook;
+    struct hg_timer timer;
+    bool draining, stopping;
+    bool lanes_idle; /* some lane has no users any more */
+    unsigned stores_draining;
+    struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
+    struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
+    struct hg_letter tick_letter, drain_letter;
+    _Atomic bool tick_posted;
+    _Atomic unsigned load; /* connections given and not yet closed */
+
+#define HG_WORKER_STAT(name, text) hg_counter name;
+    HG_WORKER_STATS(HG_WORKER_STAT)
+#undef HG_WORKER_STAT
+    hg_counter outcomes[HG_OUTCOMES];
+    hg_counter opcodes[256];
+    struct hg_hist latency[HG_OPS]; /* microseconds, from first look to reply */
+    struct hg_slow_entry slow[HG_SLOW_LOG_ENTRIES];
+    uint64_t slow_count;
+};
+
+/* Starts the thread. 0 or -errno. */
+HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
+                                struct hg_directory *directory);
+/* From the main thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
+                                      bool over_limit);
+HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);
+/* Also from other workers: pass over the held requests. */
+void hg_worker_give_tick(struct hg_worker *worker);
+void hg_worker_begin_drain(struct hg_worker *worker);
+/* Ends the thread: closes its clients and stores. Nobody may post to it from now on but other
+   workers that still run; when all have stopped, hg_worker_free frees what is left. */
+void hg_worker_stop(struct hg_worker *worker);
+void hg_worker_free(struct hg_worker *worker);
+
+/* A session or request refers to the lane, or no longer does. */
+void hg_worker_use_lane(struct hg_worker *worker, struct hg_lane *lane);
+void hg_worker_leave_lane(struct hg_worker *worker, struct hg_lane *lane);
+
+/* The worker's own instance of the upstream, opened at first use; NULL when that fails. */
+struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream);
+
+#endif
