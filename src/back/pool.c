@@ -113,6 +113,8 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
     else
         hg_list_append(&pool->waiting, &call->place.node);
     count_waiting(pool, 1);
+    if (!again && bound == NULL && !hg_list_empty(&pool->ready))
+        hg_pool_wake_later(pool); /* those in front wait for other links */
     return HG_SUBMIT_WAIT;
 }
 
