@@ -110,19 +110,21 @@ void hg_embedded_usage(struct hg_embedded_db *db, MDB_txn *txn, struct hg_embedd
     ret->file_bytes = (info.me_last_pgno + 1) * db->page_bytes;
 }
 
-bool hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
-                      size_t record_bytes, size_t old_bytes)
+enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
+                                       size_t record_bytes, size_t old_bytes)
 {
     if (record_bytes <= old_bytes)
-        return true;
+        return HG_EMBEDDED_ROOM_YES;
     struct hg_embedded_usage usage;
     hg_embedded_usage(db, txn, &usage);
     if (key_bytes + record_bytes <= db->node_max_bytes)
-        return usage.used_bytes < db->max_bytes;
+        return usage.used_bytes < db->max_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
     /* Pages of its own must lie side by side, so they may come from the end of the file even when
        enough single ones are free. */
     return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes &&
-           usage.file_bytes / db->page_bytes < db->soft_pages;
+                   usage.file_bytes / db->page_bytes < db->soft_pages
+               ? HG_EMBEDDED_ROOM_YES
+               : HG_EMBEDDED_ROOM_NO;
 }
 
 /* Name of the file, and the lock that keeps a second process out. */

@@ -85,8 +85,9 @@ struct hg_embedded_usage {
 void hg_embedded_usage(struct hg_embedded_db *db, MDB_txn *txn, struct hg_embedded_usage *ret);
 
 /* Is there room in this transaction for a record of `record_bytes` where one of `old_bytes` (0:
-   none) is now? A record that does not grow always fits. */
-bool hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
-                      size_t record_bytes, size_t old_bytes);
+   none) is now? TRY: only if the put takes no further page, which LMDB tells afterwards. */
+enum hg_embedded_room { HG_EMBEDDED_ROOM_NO, HG_EMBEDDED_ROOM_TRY, HG_EMBEDDED_ROOM_YES };
+enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
+                                       size_t record_bytes, size_t old_bytes);
 
 #endif
