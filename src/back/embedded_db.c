@@ -119,12 +119,9 @@ enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, 
     hg_embedded_usage(db, txn, &usage);
     if (key_bytes + record_bytes <= db->node_max_bytes)
         return usage.used_bytes < db->max_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
-    /* Pages of its own must lie side by side, so they may come from the end of the file even when
-       enough single ones are free. */
-    return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes &&
-                   usage.file_bytes / db->page_bytes < db->soft_pages
-               ? HG_EMBEDDED_ROOM_YES
-               : HG_EMBEDDED_ROOM_NO;
+    /* It gets pages of its own, which must lie side by side: LMDB may still find the map full. */
+    return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes ? HG_EMBEDDED_ROOM_YES
+                                                                             : HG_EMBEDDED_ROOM_NO;
 }
 
 /* Name of the file, and the lock that keeps a second process out. */
@@ -161,9 +158,8 @@ static int set_map(struct hg_embedded_db *db, const struct hg_embedded_db_option
     uint64_t reserve = options->max_bytes / 10;
     if (reserve < HG_EMBEDDED_RESERVE_MIN)
         reserve = HG_EMBEDDED_RESERVE_MIN;
-    uint64_t soft = options->max_bytes * 2 > file_bytes ? options->max_bytes * 2 : file_bytes;
-    db->map_bytes = options->map_bytes > 0 ? options->map_bytes : soft + reserve;
-    db->soft_pages = soft / db->page_bytes;
+    uint64_t least = options->max_bytes * 2 > file_bytes ? options->max_bytes * 2 : file_bytes;
+    db->map_bytes = options->map_bytes > 0 ? options->map_bytes : least + reserve;
     return mdb_env_set_mapsize(db->env, db->map_bytes);
 }
 

@@ -5,8 +5,9 @@
 //           ['T' name] tenant id   ['L' id] flush       ['D' id] tenant that is being deleted
 //
 // One LMDB environment, one file, one process: the file is locked, since CAS values, flushes and
-// tenants are also held in memory. The map is sparse and much larger than the quota, because LMDB
-// needs room to delete: what lies behind `soft_pages` is for deletes and the sweeper only.
+// tenants are also held in memory. The map is sparse and more than twice as large as the quota:
+// LMDB needs free pages to delete, and values with pages of their own fragment the file. Since at
+// most the quota is used, the other half is free pages that every delete finds.
 //
 // CAS values are handed out in rising order; a ceiling is noted once in a while, and a start goes
 // on from there, so that none is given twice. Functions with a transaction run on the thread that
@@ -44,8 +45,7 @@ struct hg_embedded_db {
     uint32_t page_bytes;
     uint32_t node_max_bytes; /* key and record together above this take pages of their own */
     uint64_t max_bytes, map_bytes;
-    uint64_t soft_pages; /* records with own pages are refused when the file has grown to this */
-    uint64_t cas_last;   /* newest CAS handed out */
+    uint64_t cas_last; /* newest CAS handed out */
     uint64_t cas_ceiling, cas_ceiling_next;
     _Atomic uint64_t published; /* commits so far: a reader with an older number renews */
 };

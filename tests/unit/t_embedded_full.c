@@ -103,34 +103,56 @@ static void above_the_quota_large(void **state)
     above_the_quota(*state, 50000);
 }
 
-/* Sizes all mixed, for long: the file grows by fragmentation, but neither a delete nor a get fails,
-   and no group does. */
+/* Sizes all mixed, for long; deletes are never refused. Then everything is deleted, and there is
+   room again. */
+static void churn(struct world *world, size_t last_bytes)
+{
+    uint32_t random = 12345;
+    char key[16];
+    world->options.max_bytes = 2u << 20;
+    world_open(world);
+    for (unsigned i = 0; i < 4000; i++) {
+        random = random * 1664525 + 1013904223;
+        unsigned n = (random >> 8) % 200;
+        size_t len = (random >> 16) % 3 == 0 ? (random >> 12) % 120000 : (random >> 12) % 3000;
+        snprintf(key, sizeof key, "key%u", n);
+        uint16_t status = (random >> 28) % 4 == 0 ? put(world, HG_OP_DELETE, key, "", 0)
+                                                  : put_bytes(world, n, len, NULL);
+        if ((random >> 28) % 4 == 0)
+            assert_true(status == HG_STATUS_SUCCESS || status == HG_STATUS_KEY_ENOENT);
+        else
+            assert_true(status == HG_STATUS_SUCCESS || status == HG_STATUS_ENOMEM);
+    }
+    for (unsigned n = 0; n < 200; n++) {
+        snprintf(key, sizeof key, "key%u", n);
+        put(world, HG_OP_DELETE, key, "", 0);
+    }
+    assert_int_equal(items(world), 0);
+    assert_int_equal(put_bytes(world, 0, last_bytes, NULL), HG_STATUS_SUCCESS);
+}
+
 static void churn_at_the_quota(void **state)
 {
     struct world *world = *state;
     struct hg_embedded_stats stats;
-    world->options.max_bytes = 2u << 20;
-    world_open(world);
-    uint32_t random = 12345;
-    for (unsigned i = 0; i < 3000; i++) {
-        random = random * 1664525 + 1013904223;
-        unsigned n = (random >> 8) % 200;
-        size_t len = (random >> 16) % 3 == 0 ? (random >> 12) % 120000 : (random >> 12) % 3000;
-        char key[16];
-        snprintf(key, sizeof key, "key%u", n);
-        if ((random >> 28) % 4 == 0) {
-            uint16_t status = put(world, HG_OP_DELETE, key, "", 0);
-            assert_true(status == HG_STATUS_SUCCESS || status == HG_STATUS_KEY_ENOENT);
-        } else {
-            uint16_t status = put_bytes(world, n, len, NULL);
-            assert_true(status == HG_STATUS_SUCCESS || status == HG_STATUS_ENOMEM);
-        }
-    }
+    churn(world, 1000000);
     hg_embedded_stats_read(world->shared, &stats);
     assert_int_equal(stats.group_retries, 0);
     assert_int_equal(stats.write_errors, 0);
     assert_true(stats.refused_full > 0);
     assert_true(stats.file_bytes <= world->shared->db.map_bytes);
+}
+
+/* The map is so small that the fragmented file reaches its end. */
+static void churn_at_the_end_of_the_map(void **state)
+{
+    struct world *world = *state;
+    struct hg_embedded_stats stats;
+    world->options.map_bytes = 9u << 18; /* the quota and an eighth */
+    churn(world, 100000);
+    hg_embedded_stats_read(world->shared, &stats);
+    assert_true(stats.group_retries > 0);
+    assert_int_equal(stats.write_errors, 0);
 }
 
 /* A quota larger than the map: LMDB itself refuses, in the middle of a group. What was answered
@@ -292,9 +314,13 @@ static void a_stuck_writer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_EACH_MODE(above_the_quota_small), IN_EACH_MODE(above_the_quota_large),
-        IN_EACH_MODE(churn_at_the_quota),    IN_EACH_MODE(a_full_map),
-        IN_EACH_MODE(a_smaller_quota),       IN_EACH_MODE(more_than_there_is_room_for),
+        IN_EACH_MODE(above_the_quota_small),
+        IN_EACH_MODE(above_the_quota_large),
+        IN_EACH_MODE(churn_at_the_quota),
+        IN_EACH_MODE(churn_at_the_end_of_the_map),
+        IN_EACH_MODE(a_full_map),
+        IN_EACH_MODE(a_smaller_quota),
+        IN_EACH_MODE(more_than_there_is_room_for),
         IN_EACH_MODE(a_stuck_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
