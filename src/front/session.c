@@ -12,35 +12,66 @@
 #include "front/held.h"
 #include "proto/hello.h"
 
-#define READ_BYTES   65536
-#define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
-#define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
-#define LINGER_BYTES (4u << 20)
+#define READ_BYTES    65536
+#define LARGE_FRAME   16384   /* from here on a frame gets a blob of its own size */
+#define LINGER_US     1000000 /* a closed connection is read on for so long, at most */
+#define LINGER_BYTES  (4u << 20)
 #define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
-/* Asks the loop for just what the session's state allows. */
-static void watch(struct hg_session *session)
+/* What the session's state wants to hear of. */
+static short wanted_events(const struct hg_session *session)
 {
-    short want = EV_PERSIST;
     bool may_read = !session->read_closed && session->wait == HG_WAIT_NONE && !session->paused;
+    short want = EV_PERSIST;
     if (session->lingering || (may_read && !session->closing))
         want |= EV_READ;
     else if (!session->read_closed && !session->hung_up)
         want |= EV_CLOSED;
     if (session->full)
         want |= EV_WRITE;
-    if (want == session->watching)
-        return;
+    return want;
+}
+
+/* A reset (EPOLLERR) is reported by the loop as readable and writable, never as closed, and until
+   somebody takes notice it is reported again and again: who waits for the end of the stream only
+   also asks for writable, once. */
+static void set_events(struct hg_session *session, short want)
+{
+    short events = want == (EV_PERSIST | EV_CLOSED) ? want | EV_WRITE | EV_ET : want;
     if (session->watching != 0)
         event_del(&session->event);
     session->watching = want;
     if (want == EV_PERSIST)
         return;
-    event_assign(&session->event, session->worker->loop.base, session->fd, want, on_event, session);
+    event_assign(&session->event, session->worker->loop.base, session->fd, events, on_event,
+                 session);
     if (event_add(&session->event, NULL) != 0)
         hg_session_close(session);
+}
+
+/* Asks the loop for what the state wants. What is no longer wanted stays asked for until it happens
+   (drop_unwanted): most waits are over before the client sends more, and a system call each time
+   would cost more than the request. */
+static void watch(struct hg_session *session)
+{
+    short want = wanted_events(session);
+    short have = session->watching;
+    if (have & EV_READ)
+        have |= EV_CLOSED; /* the end of the stream is something to read, too */
+    if (session->watching == 0 || (want & ~have) != 0)
+        set_events(session, want);
+}
+
+/* Something happened that the state does not want to hear of. */
+static void drop_unwanted(struct hg_session *session)
+{
+    short want = wanted_events(session);
+    if (hg_sock_error(session->fd) != 0)
+        hg_session_close(session);
+    else if (want != session->watching)
+        set_events(session, want);
 }
 
 /* May another request be started, given what is under way and unsent? */
@@ -304,11 +335,13 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     if (what & EV_WRITE) {
         session->full = false;
         hg_session_touch(session);
-        watch(session);
     }
-    if ((what & EV_READ) && !session->dead && (session->watching & EV_READ))
+    short want = wanted_events(session);
+    if ((what & ~want & (EV_READ | EV_WRITE | EV_CLOSED)) != 0 && !session->dead)
+        drop_unwanted(session);
+    if ((what & want & EV_READ) && !session->dead)
         on_readable(session);
-    if ((what & EV_CLOSED) && !session->dead && (session->watching & EV_CLOSED))
+    if ((what & want & EV_CLOSED) && !session->dead)
         on_hang_up(session);
 }
 
@@ -528,7 +561,8 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
+    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
+                         hg_bucket_is_full(same)))
         same = NULL;
     hg_session_select(session, same);
 }

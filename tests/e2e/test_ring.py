@@ -170,7 +170,7 @@ def test_dalli_has_a_ring_of_its_own(rings):
 def test_a_ring_survives_its_configuration_string(farm):
     """A libmemcached configuration string and the options mean the same ring."""
     memcacheds = farm.servers(3)
-    text = "--DISTRIBUTION=consistent,MD5 --HASH=MD5 " + " ".join(
+    text = "--DISTRIBUTION=consistent --HASH=MD5 " + " ".join(
         "--SERVER=" + server.where for server in memcacheds)
     config = {"upstreams": [
         {"name": "text", "kind": "memcached", "configuration": text},

@@ -508,6 +508,7 @@ def test_noop_version_verbosity(target, client):
     text = client.version()
     parts = text.split(".")
     assert len(parts) == 3 and all(part.isdigit() for part in parts), text
+    assert int(parts[0]) >= 1, "libmemcached cannot read a version that begins with 0: " + text
     if not target.is_model:     # memcached 1.6.18 does not know it and loses its framing
         assert client.call(Op.VERBOSITY, extras=struct.pack(">I", 0)).status == 0
 

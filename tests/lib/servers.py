@@ -58,6 +58,10 @@ class Process:
         self.stderr_path = os.path.join(directory, name + ".stderr")
         self.log = open(self.stderr_path, "ab")
         full = dict(os.environ)
+        # Sanitizers keep freed memory in quarantine; with the usual 256 MB of it no test of memory
+        # would mean anything.
+        full.setdefault("ASAN_OPTIONS", "quarantine_size_mb=8:detect_leaks=1")
+        full.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         full.update(env or {})
         self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log,
                                       stderr=self.log, cwd=directory, env=full)
