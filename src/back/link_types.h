@@ -56,7 +56,7 @@ struct hg_link;
 
 struct hg_link_owner {
     void (*on_ready)(struct hg_link *link);
-    /* It was full and has room again. */
+    /* A slot was freed while `full` was set, which the owner does and undoes. */
     void (*on_room)(struct hg_link *link);
     /* Replies came, `in_time` of them for calls that still waited; the oldest had waited so long.
        May end the link. */
@@ -76,7 +76,7 @@ struct hg_link {
     struct hg_link_slot *slots;
     uint32_t mask, head, tail;
     uint8_t state; /* enum hg_link_state */
-    bool full;     /* the owner was not yet told of room */
+    bool full;     /* the owner's: tell me when a slot gets free */
     bool blocked;  /* the socket is full, the loop will tell */
     bool probe;    /* must answer before it is READY */
     bool large_out;
