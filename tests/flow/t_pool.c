@@ -397,9 +397,49 @@ static void t_woken_who_does_not_come_holds_nobody_up(void **state)
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent") != NULL);
     fake_obey(&s.fake, fake_find(&s.fake, "sent"));
     s.fake.automatic = true;
+    BENCH_UNTIL(&s.bench, stays[0].rooms == 1);
+    assert_int_equal(stays[1].rooms, 0); /* one slot, one wake-up a turn */
     BENCH_UNTIL(&s.bench, comes.done == 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(stays[i].rooms, 1);
+    scene_fini(&s);
+}
+
+static struct note newcomer;
+static struct rig *newcomer_rig;
+static enum hg_submit newcomer_got;
+
+static void bring_newcomer(struct hg_call *call, const struct hg_result *result)
+{
+    (void)call;
+    (void)result;
+    newcomer_got = note_submit(&newcomer, newcomer_rig);
+}
+
+/* A slot gets free, and before the end of the turn somebody new asks: those that wait go first. */
+static void t_newcomers_do_not_pass(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note sent, waits;
+    scene_init(&s);
+    s.conf.pool_depth = 1;
+    scene_start(&s, 1);
+    warm_up(&s);
+    size_t before = s.fake.count;
+    note_init(&newcomer, s.store, HG_OP_GET, "newcomer");
+    newcomer_rig = &s.rig;
+    newcomer_got = HG_SUBMIT_TAKEN;
+    note_init(&sent, s.store, HG_OP_GET, "sent");
+    sent.call.on_done = bring_newcomer;
+    note_submit(&sent, &s.rig);
+    assert_int_equal(ask(&s, &waits, "waits"), HG_SUBMIT_WAIT);
+    s.fake.automatic = true;
+    BENCH_UNTIL(&s.bench, newcomer.done == 1);
+    assert_int_equal(newcomer_got, HG_SUBMIT_WAIT);
+    assert_int_equal(waits.done, 1);
+    assert_string_equal(s.fake.requests[before + 1].key, "waits");
+    assert_string_equal(s.fake.requests[before + 2].key, "newcomer");
     scene_fini(&s);
 }
 
@@ -650,6 +690,7 @@ int main(void)
         cmocka_unit_test(t_no_more_links_to_a_stuck_server),
         cmocka_unit_test(t_after_stays_on_its_connection),
         cmocka_unit_test(t_woken_who_does_not_come_holds_nobody_up),
+        cmocka_unit_test(t_newcomers_do_not_pass),
         cmocka_unit_test(t_cancel),
         cmocka_unit_test(t_no_wakeup_is_lost),
         cmocka_unit_test(t_collects_idle_ones_but_one),
