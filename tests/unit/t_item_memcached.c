@@ -70,9 +70,9 @@ static uint16_t free_port(void)
     return ntohs(sa.sin_port);
 }
 
-static int start(void **state)
+/* Starts it on one port; false when somebody else took that meanwhile. */
+static bool start_once(void)
 {
-    (void)state;
     uint16_t port = free_port();
     char port_text[8];
     snprintf(port_text, sizeof port_text, "%u", port);
@@ -86,13 +86,26 @@ static int start(void **state)
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     sa.sin_port = htons(port);
     uint64_t end_us = hg_now_us() + 20000000;
-    while (hg_now_us() < end_us && waitpid(server, NULL, WNOHANG) == 0) {
+    while (hg_now_us() < end_us) {
+        if (waitpid(server, NULL, WNOHANG) != 0)
+            return false;
         fd = socket(AF_INET, SOCK_STREAM, 0);
         if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
-            return 0;
+            return true;
         close(fd);
         sched_yield();
     }
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    return false;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        if (start_once())
+            return 0;
     return -1;
 }
 
