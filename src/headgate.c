@@ -1,7 +1,142 @@
 // headgate - the server: parse, set up in order, run, tear down in reverse
 // SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
 
-int main(void)
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/process.h"
+
+#define LISTEN_MAX 64
+
+static const char usage[] =
+    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure]\n"
+    "       headgate --check [-c FILE] | --describe-config | --describe-stats | --version\n"
+    "\n"
+    "  -c, --config FILE      configuration (YAML); without one: 127.0.0.1:11211 and an embedded store\n"
+    "  -l, --listen ADDR      listen here instead: HOST:PORT, [IPV6]:PORT, unix:PATH (repeatable)\n"
+    "  -d, --data-dir DIR     directory of the embedded stores and the state file\n"
+    "  -t, --threads N        worker threads, 0 = one for each core\n"
+    "      --insecure         allow listeners beyond this machine without a users file\n"
+    "      --check            check the configuration, print what is wrong, and end\n"
+    "      --describe-config  print every option with its range and default\n"
+    "      --sample-config    print the sample configuration file\n"
+    "      --describe-stats   print every statistic\n"
+    "      --version          print the version\n"
+    "      --help             print this\n";
+
+enum { OPT_CHECK = 256, OPT_DESCRIBE_CONFIG, OPT_SAMPLE, OPT_DESCRIBE_STATS, OPT_INSECURE };
+
+static const struct option options[] = {
+    {"config", required_argument, NULL, 'c'},
+    {"listen", required_argument, NULL, 'l'},
+    {"data-dir", required_argument, NULL, 'd'},
+    {"threads", required_argument, NULL, 't'},
+    {"insecure", no_argument, NULL, OPT_INSECURE},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
+    {"sample-config", no_argument, NULL, OPT_SAMPLE},
+    {"describe-stats", no_argument, NULL, OPT_DESCRIBE_STATS},
+    {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+struct command_line {
+    const char *conf_path;
+    const char *listen[LISTEN_MAX];
+    struct hg_conf_overrides overrides;
+    int print; /* one of OPT_..., 'V', 'h', or 0: run */
+};
+
+/* 0, or 2 for wrong usage. */
+static int parse(int argc, char **argv, struct command_line *line)
 {
+    int option;
+    line->overrides.listen = line->listen;
+    while ((option = getopt_long(argc, argv, "c:l:d:t:", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            line->conf_path = optarg;
+            break;
+        case 'l':
+            if (line->overrides.listen_count == LISTEN_MAX) {
+                fprintf(stderr, "headgate: too many -l (accepted: %d)\n", LISTEN_MAX);
+                return 2;
+            }
+            line->listen[line->overrides.listen_count++] = optarg;
+            break;
+        case 'd':
+            line->overrides.data_dir = optarg;
+            break;
+        case 't':
+            line->overrides.threads = optarg;
+            break;
+        case OPT_INSECURE:
+            line->overrides.insecure = true;
+            break;
+        case '?':
+            fputs(usage, stderr);
+            return 2;
+        default:
+            line->print = option;
+            break;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "headgate: unexpected argument '%s'\n%s", argv[optind], usage);
+        return 2;
+    }
     return 0;
+}
+
+static int check(const struct command_line *line)
+{
+    struct hg_conf *conf = NULL;
+    struct hg_conf_errors errs;
+    hg_conf_errors_init(&errs);
+    int rc = hg_conf_load(line->conf_path, &line->overrides, &conf, &errs);
+    if (rc == 0 && conf->users_file[0] != '\0') {
+        struct hg_users *users = NULL;
+        rc = hg_users_load(conf->users_file, &users, &errs);
+        hg_users_free(users);
+    }
+    hg_conf_errors_print(&errs, stderr);
+    if (rc == 0)
+        printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
+    hg_conf_errors_fini(&errs);
+    hg_conf_free(conf);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line line = {0};
+    int rc = parse(argc, argv, &line);
+    if (rc != 0)
+        return rc;
+    switch (line.print) {
+    case 0:
+        return hg_process_run(line.conf_path, &line.overrides);
+    case OPT_CHECK:
+        return check(&line);
+    case OPT_DESCRIBE_CONFIG:
+        hg_conf_describe(stdout);
+        break;
+    case OPT_SAMPLE:
+        hg_conf_sample(stdout);
+        break;
+    case OPT_DESCRIBE_STATS:
+        hg_stats_describe(stdout);
+        break;
+    case 'V':
+        printf("headgate %s\n", PACKAGE_VERSION);
+        break;
+    default:
+        fputs(usage, stdout);
+        break;
+    }
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,100 +5,14 @@
 // names. A struct hg_conf is built by hg_conf_load / hg_conf_parse (or by hg_state_apply, which
 // merges what was set by opcode), is immutable from then on, may be read by any thread, and is
 // freed as a whole.
-//
-// Texts are never NULL. `lines[HG_CONF_TENANT_reserved]` and the like say where a value comes from:
-// a line of the file, 0 = the default, HG_CONF_BY_OPCODE. Fields after `lines` are computed from
-// the options.
 #ifndef HG_APP_CONF_H
 #define HG_APP_CONF_H
 
 #include <stdio.h>
 
 #include "app/conf_errors.h"
-#include "app/conf_type.h"
+#include "app/conf_fields.h"
 #include "base/attr.h"
-
-#define HG_CONF_BY_OPCODE   (~0u)
-#define HG_CONF_NO_UPSTREAM SIZE_MAX
-
-enum hg_conf_server_option {
-#define HG_SERVER(name, ...) HG_CONF_SERVER_##name,
-#include "app/conf.def"
-    HG_CONF_SERVER_COUNT
-};
-enum hg_conf_listen_option {
-#define HG_LISTEN(name, ...) HG_CONF_LISTEN_##name,
-#include "app/conf.def"
-    HG_CONF_LISTEN_COUNT
-};
-enum hg_conf_upstream_option {
-#define HG_UPSTREAM(name, ...) HG_CONF_UPSTREAM_##name,
-#include "app/conf.def"
-    HG_CONF_UPSTREAM_COUNT
-};
-enum hg_conf_upstream_server_option {
-#define HG_UPSTREAM_SERVER(name, ...) HG_CONF_UPSTREAM_SERVER_##name,
-#include "app/conf.def"
-    HG_CONF_UPSTREAM_SERVER_COUNT
-};
-enum hg_conf_tenant_option {
-#define HG_TENANT(name, ...) HG_CONF_TENANT_##name,
-#include "app/conf.def"
-    HG_CONF_TENANT_COUNT
-};
-
-/* A list option `x` is the fields `x` (an array) and `x_count`. */
-#define HG_CONF_FIELD_LISTENS(name)                                                                \
-    struct hg_conf_listen *name;                                                                   \
-    size_t name##_count;
-#define HG_CONF_FIELD_UPSTREAMS(name)                                                              \
-    struct hg_conf_upstream *name;                                                                 \
-    size_t name##_count;
-#define HG_CONF_FIELD_SERVERS(name)                                                                \
-    struct hg_conf_upstream_server *name;                                                          \
-    size_t name##_count;
-#define HG_CONF_FIELD_TENANTS(name)                                                                \
-    struct hg_conf_tenant *name;                                                                   \
-    size_t name##_count;
-
-struct hg_conf_listen {
-#define HG_LISTEN(name, type, ...) HG_CONF_FIELD_##type(name)
-#include "app/conf.def"
-    unsigned lines[HG_CONF_LISTEN_COUNT];
-};
-
-struct hg_conf_upstream_server {
-#define HG_UPSTREAM_SERVER(name, type, ...) HG_CONF_FIELD_##type(name)
-#include "app/conf.def"
-    unsigned lines[HG_CONF_UPSTREAM_SERVER_COUNT];
-};
-
-/* With `configuration` given, servers, ring and hash are filled from it. */
-struct hg_conf_upstream {
-#define HG_UPSTREAM(name, type, ...) HG_CONF_FIELD_##type(name)
-#include "app/conf.def"
-    unsigned lines[HG_CONF_UPSTREAM_COUNT];
-    size_t tenant_count; /* tenants that live here */
-};
-
-struct hg_conf_tenant {
-#define HG_TENANT(name, type, ...) HG_CONF_FIELD_##type(name)
-#include "app/conf.def"
-    unsigned lines[HG_CONF_TENANT_COUNT];
-    size_t upstream_index;      /* in conf->upstreams; HG_CONF_NO_UPSTREAM only if disabled */
-    char *effective_prefix;     /* key prefix towards memcached, "" = none */
-    bool disabled;              /* its upstream is gone (state file only) */
-    bool by_opcode;             /* made by CreateBucket */
-    uint16_t data_limit_status; /* 0, or the status that refuses writes (0x35-0x38) */
-};
-
-struct hg_conf {
-#define HG_SERVER(name, type, ...) HG_CONF_FIELD_##type(name)
-#include "app/conf.def"
-    unsigned lines[HG_CONF_SERVER_COUNT];
-    char *file;       /* where it was read from; "" = the defaults */
-    char *state_path; /* state_file, or state.json in data_dir */
-};
 
 /* What the command line says; it wins over the file. Zero = nothing. */
 struct hg_conf_overrides {
@@ -153,5 +67,9 @@ typedef void hg_conf_change_fn(void *ctx, const struct hg_conf_change *change);
 /* Calls fn for each option that differs; the number of those that cannot change at run time. */
 size_t hg_conf_diff(const struct hg_conf *before, const struct hg_conf *after,
                     hg_conf_change_fn *fn, void *ctx);
+
+/* Every option as it is: path as above, value as in the file. Texts last until fn returns. */
+typedef void hg_conf_list_fn(void *ctx, const char *path, const char *value);
+void hg_conf_list(const struct hg_conf *conf, hg_conf_list_fn *fn, void *ctx);
 
 #endif

@@ -26,7 +26,8 @@ struct hg_conf_errors {
 void hg_conf_errors_init(struct hg_conf_errors *errs);
 void hg_conf_errors_fini(struct hg_conf_errors *errs);
 
-/* Adds one line; file and line are put in front of it (line 0: only the file; file NULL: neither).
+/* Adds one line, unless it is there already; file and line are put in front of it (line 0: only the
+ * file; file NULL: neither).
  */
 void hg_conf_errors_add(struct hg_conf_errors *errs, const char *file, unsigned line,
                         const char *format, ...) HG_PRINTF(4, 5);

@@ -51,7 +51,7 @@ HG_MUST_USE int hg_state_parse(const char *text, size_t len, const char *name,
    the old file is whole. */
 HG_MUST_USE int hg_state_save(const struct hg_state *state, const char *path);
 
-/* The setters: 0 or -ENOMEM. */
+/* The setters: 0, -ENOMEM, or -ENOENT for a bucket that was deleted. */
 /* Opcode 2c: what is absent stays as it was. HG_STATE_DEFAULT: back to the file's. */
 HG_MUST_USE int hg_state_set_node(struct hg_state *state, const struct hg_state_node *node);
 /* Opcode 2a. */
@@ -61,8 +61,9 @@ HG_MUST_USE int hg_state_set_throttle(struct hg_state *state, struct hg_span buc
 HG_MUST_USE int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket,
                                         uint16_t status);
 /* Opcode 85: settings as hg_adminjson_decode_bucket made them, copied. What was set for an older
-   bucket of that name is forgotten. */
-HG_MUST_USE int hg_state_create_bucket(struct hg_state *state,
+   bucket of that name is forgotten. conf is the file's, without the state: where it has one
+   upstream and the settings name none, that one is written down. */
+HG_MUST_USE int hg_state_create_bucket(struct hg_state *state, const struct hg_conf *conf,
                                        const struct hg_conf_tenant *settings);
 /* Opcode 86: forgets what was set for it, and keeps a bucket of the file (conf, without the state)
    deleted over restarts. */

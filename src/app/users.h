@@ -8,8 +8,8 @@
 //
 // The list of an exact bucket name wins over "*"; `all` stands for every privilege; `privileges`
 // hold in every bucket and without one. Without a file (hg_users_open) everyone is anonymous in
-// `default` with every privilege. A snapshot is built by one thread, then read by any; the caller
-// counts its readers.
+// `default` with every privilege but the exemptions Unthrottled and Unmetered. A snapshot is built
+// by one thread, then read by any; the caller counts its readers.
 #ifndef HG_APP_USERS_H
 #define HG_APP_USERS_H
 
@@ -42,6 +42,8 @@ bool hg_users_login_required(const struct hg_users *users);
 bool hg_users_has_users(const struct hg_users *users);
 /* Whether some user has a secret for this hash: which SCRAM mechanisms may be listed. */
 bool hg_users_has_hash(const struct hg_users *users, enum hg_secret_hash hash);
+/* Whether some user has a secret for this hash and for no other. */
+bool hg_users_has_only(const struct hg_users *users, enum hg_secret_hash hash);
 /* The bucket of anonymous connections, or NULL. */
 const char *hg_users_anonymous_bucket(const struct hg_users *users);
 

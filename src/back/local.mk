@@ -1,7 +1,23 @@
 noinst_LIBRARIES += libback.a
-libback_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS)
-libback_a_SOURCES =
-libback_a_SOURCES += src/back/store.h src/back/item.c src/back/item.h \
+libback_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(MEMCACHED_CFLAGS) \
+	$(XXHASH_CFLAGS)
+libback_a_SOURCES = src/back/store.h
+# memcached servers
+libback_a_SOURCES += \
+	src/back/addrs.h \
+	src/back/dialect.c src/back/dialect.h \
+	src/back/flush.c src/back/flush.h \
+	src/back/hub.c src/back/hub.h \
+	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c \
+	src/back/memcached.c src/back/memcached.h src/back/memcached_in.h \
+	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
+	src/back/resolve.c src/back/resolve.h \
+	src/back/ring.c src/back/ring.h \
+	src/back/server.c src/back/server.h \
+	src/back/upstream.c src/back/upstream.h \
+	src/back/upstream_stats.c src/back/upstream_stats.def src/back/upstream_stats.h
+# embedded
+libback_a_SOURCES += src/back/item.c src/back/item.h \
 	src/back/embedded.c src/back/embedded.h src/back/embedded_batch.c src/back/embedded_batch.h \
 	src/back/embedded_db.c src/back/embedded_db.h src/back/embedded_read.c \
 	src/back/embedded_record.h src/back/embedded_shared.c src/back/embedded_shared.h \

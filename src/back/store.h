@@ -17,7 +17,10 @@
 //   - the spans of a result hold only during on_done, but bytes inside result->blob may be
 //     referenced, and with result->until_turn_end bytes hold until HG_STAGE_CLEANUP.
 //   - calls of one client for one key are carried out in the order of their submission: the client
-//     side says so with call->after.
+//     side says so with call->after, which is looked at during submit only.
+//   - a call that on_room submits again at once has kept its place in the queue; one that is
+//     submitted later takes a new one.
+//   - a store is not drained or freed from within on_done or on_room.
 #ifndef HG_BACK_STORE_H
 #define HG_BACK_STORE_H
 
@@ -70,6 +73,7 @@ struct hg_call_place {
     struct hg_store *store;
     struct hg_link *link; /* the connection that carries it; NULL while it waits */
     uint32_t index;       /* the store's own use: slot, server */
+    uint64_t since_us;    /* waits since */
     bool pending;         /* taken and not answered */
     bool waiting;
     void *extra;

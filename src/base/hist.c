@@ -48,7 +48,7 @@ void hg_hist_subtract(struct hg_hist *from, const struct hg_hist *older)
     }
 }
 
-/* The buckets are counted anew, for `total` may be ahead of or behind them while somebody records. */
+/* The buckets are counted anew: `total` may differ from their sum while somebody records. */
 uint64_t hg_hist_percentile(const struct hg_hist *hist, double percent)
 {
     uint64_t total = 0;

@@ -14,8 +14,10 @@
 // was sent, over at least 4 keys, the last 20 without an answer in between: one slow key must not
 // close a server to everyone. OPEN answers at once. After a wait (backoff.h) one worker makes one
 // connection and asks NOOP or PING through login, never a client's request. The wait's k grows with
-// each failure and resets only after 10 s without one. A failure in RAMP, while nothing else lives,
-// opens again.
+// each failure and resets only after 10 s without one. A failure in RAMP, while nothing lives,
+// opens again. After a failure connections are made one at a time until one succeeds. When it
+// opens, the driver closes what is live; the outcomes of connects under way are told, and change
+// nothing.
 //
 // Threads: one breaker per server and process, shared. The caller holds one mutex for the calls
 // that take a non-const breaker; they are rare (connections, time-outs, and sums of what was sent).
@@ -56,14 +58,14 @@ struct hg_breaker {
     _Atomic uint32_t suspect; // time-outs since the last answer
     uint32_t live;            // connections that are up
     uint32_t connecting;      // allowed, outcome not told yet
-    uint32_t allowed;         // in RAMP: connections, live and connecting together
+    uint32_t allowed;         // in RAMP: live and connecting together
     uint32_t wanted;          // a ramp that reached this is over
     uint32_t failures;        // since the last success
     uint64_t retry_at_us;     // no connect before
-    uint64_t failed_at_us;    // the last failure of any kind; 0 = none yet
-    uint64_t lost_at_us;      // the event that the last lost connection belonged to
+    uint64_t failed_at_us;    // the last failure
+    uint64_t lost_at_us;      // when the event began that the last lost connection belongs to
     struct hg_backoff backoff;
-    uint64_t window_at_s; // the second that window[0] .. ring position stands for
+    uint64_t second; // the last one counted; counts of second s are at s % HG_BREAKER_WINDOW_S
     uint32_t sent[HG_BREAKER_WINDOW_S], timeouts[HG_BREAKER_WINDOW_S];
     uint64_t keys[HG_BREAKER_TIMEOUTS]; // hashes of the last time-outs in a row
 };
@@ -73,19 +75,20 @@ struct hg_breaker {
 void hg_breaker_init(struct hg_breaker *breaker, uint64_t reconnect_max_us, uint32_t wanted,
                      uint64_t seed);
 
-/* May a new connection be made now? Anything but WAIT counts as a connection in the making, until
- * told. */
+/* May a new connection be made now? Anything but WAIT is a connection in the making, until told. */
 HG_MUST_USE enum hg_breaker_connect hg_breaker_take_connect(struct hg_breaker *breaker,
                                                             uint64_t now_us);
-/* When take_connect can say yes, at the earliest: now_us if now; UINT64_MAX if only an outcome
- * helps. */
-uint64_t hg_breaker_next_us(const struct hg_breaker *breaker, uint64_t now_us);
+/* When take_connect can say yes, at the earliest: at most now_us if now, UINT64_MAX if only the
+ * outcome of a connect under way helps. */
+uint64_t hg_breaker_next_us(const struct hg_breaker *breaker);
 
-/* The connection that take_connect allowed is up (a probe: was answered) / failed / was given up,
- * for reasons of our own. */
-void hg_breaker_tell_connected(struct hg_breaker *breaker, uint64_t now_us);
-void hg_breaker_tell_failed(struct hg_breaker *breaker, bool refused, uint64_t now_us);
-void hg_breaker_tell_abandoned(struct hg_breaker *breaker);
+/* What take_connect allowed (`kind` is its answer) is up (a probe: was answered), or failed, or was
+ * given up for reasons of our own. */
+void hg_breaker_tell_connected(struct hg_breaker *breaker, enum hg_breaker_connect kind,
+                               uint64_t now_us);
+void hg_breaker_tell_failed(struct hg_breaker *breaker, enum hg_breaker_connect kind, bool refused,
+                            uint64_t now_us);
+void hg_breaker_tell_abandoned(struct hg_breaker *breaker, enum hg_breaker_connect kind);
 /* A live connection ended: by the peer with requests unanswered (`failed`), or idle or by
  * ourselves. */
 void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_us);

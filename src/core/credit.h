@@ -11,14 +11,12 @@
 // while the slot runs and is kept for two slots by parity, so that nobody tests slot n against the
 // limits of slot n + 1. Worker threads reserve on the bucket, then on the pool, and undo when the
 // second fails: there is no overshoot. A refund gives the pool back what the charge took from it,
-// so the pool's gauge is never less than what the buckets used beyond their reservations. New limits
-// count from the next tick. Limits are per second; a slot gets its part such that the fraction is
-// carried: 20 slots of 50 ms of 30 units/s are exactly 30.
+// so the pool's gauge is never less than what the buckets used beyond their reservations. New
+// limits count from the next tick. Limits are per second; a slot gets its part such that the
+// fraction is carried: 20 slots of 50 ms of 30 units/s are exactly 30.
 //
-// Threads: decide, undo, settle, join and leave from any; init and bucket_init on the thread that
-// ticks (or serialised with it); set functions from one thread at a time. The caller owns all
-// storage; a bucket stays valid until its last charge is settled. Pure: atomics, no clock, no
-// allocation. The tick: credittick.h. Queueing of what is held: held.h. Source: Couchbase.
+// Any thread; pure: atomics, no clock, no allocation. Setting up: creditstate.h. The tick:
+// credittick.h. Queueing of what is held: held.h. Source: Couchbase.
 #ifndef HG_CORE_CREDIT_H
 #define HG_CORE_CREDIT_H
 
@@ -26,8 +24,6 @@
 #include <stdint.h>
 #include "base/attr.h"
 #include "core/creditstate.h"
-
-enum hg_free_pool { HG_FREE_POOL_FIRST_COME, HG_FREE_POOL_FAIR };
 
 enum hg_credit_verdict { HG_CREDIT_PASS, HG_CREDIT_HOLD };
 
@@ -59,38 +55,6 @@ struct hg_charge {
     uint8_t reason;      // enum hg_credit_reason
     uint8_t charged;     // there is something to settle or undo
 };
-
-struct hg_credit_settings {
-    uint64_t capacity; // units/s or HG_UNITS_UNLIMITED
-    uint32_t slot_ms;  // 50-1000, clamped
-    enum hg_free_pool free_pool;
-    uint32_t slow_start_percent; // 0-100, clamped
-};
-
-/* Empties a node; `workers` lanes a bucket, 1 to HG_CREDIT_WORKERS_MAX. Make the first buckets,
- * then call hg_credit_tick once before the first request: it fills the pool. */
-void hg_credit_init(struct hg_credit_node *node, const struct hg_credit_settings *settings,
-                    uint32_t workers);
-/* New settings, from the next tick on. */
-void hg_credit_set(struct hg_credit_node *node, const struct hg_credit_settings *settings);
-
-/* Empties a bucket; `lanes` is the caller's array of one a worker, kept as long as the bucket.
- * Until the next tick it has no reservation and lives out of the pool. */
-void hg_credit_bucket_init(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
-                           struct hg_credit_lane *lanes, uint64_t reserved, uint64_t hard_limit);
-/* New limits in units/s (or HG_UNITS_UNLIMITED), from the next tick on; `observe`: debt is not
- * carried over, since nothing is held that would pay it. The caller has checked reserved <= limit.
- */
-void hg_credit_bucket_set(struct hg_credit_bucket *bucket, uint64_t reserved, uint64_t hard_limit,
-                          bool observe);
-
-/* A connection selected, or left, the bucket; a request was impersonated in it. Without any of them
- * only slow_start_percent of the reservation is kept free for it; the whole from the next tick on.
- */
-void hg_credit_join(struct hg_credit_bucket *bucket);
-void hg_credit_leave(struct hg_credit_bucket *bucket);
-void hg_credit_note_impersonated(const struct hg_credit_node *node,
-                                 struct hg_credit_bucket *bucket);
 
 /*
  * May a request of so many units run? PASS: charged, `ret` remembers it for exactly one

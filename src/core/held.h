@@ -19,13 +19,13 @@
 //
 // The driver's duties:
 // 1. After a HOLD append to the list and call hg_held_publish with the charge.
-// 2. Whenever the list changes outside a pass (connection closed, deadline, bucket deleted: any
-// number
-//    of requests at once) call hg_held_publish without a charge.
+// 2. Whenever the list changes outside a pass (connection closed, deadline, bucket deleted; any
+//    number of requests at once) call hg_held_publish without a charge.
 // 3. Carry out the advice: `again`, a pass over this bucket now, from the loop; `poke`, wake those
-// workers:
-//    each makes a pass over this bucket if its list is not empty.
+//    workers: each makes a pass over this bucket if its list is not empty.
 // 4. On hg_credit_tick's poke: a pass over every bucket that the worker holds requests of.
+// 5. When hg_credit_undo or hg_credit_settle returns true: poke hg_held_holders, at most once a
+// turn.
 //
 // A pass, in which nothing else is decided or held for this bucket on this worker:
 //
@@ -55,7 +55,6 @@ struct hg_held_advice {
 struct hg_held_pass {
     uint64_t grant; // what the lane may still take in this pass
     uint64_t claim; // the lane's grant word; 0: no cap
-    uint32_t seq;   // of the last verdict
     bool open;      // this worker may decide
     bool oldest;    // the head to be decided is the bucket's oldest
     bool capped;    // stopped at the grant
@@ -71,7 +70,8 @@ HG_MUST_USE struct hg_held_advice hg_held_publish(struct hg_credit_node *node,
 /* False: it is the turn of others, this worker will be poked. Call pass_done all the same. */
 HG_MUST_USE bool hg_held_pass_begin(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                                     uint32_t worker, struct hg_held_pass *ret);
-/* Decides the head of the list, as hg_credit_decide does; HOLD ends the pass. */
+/* Decides the head of the list, as hg_credit_decide does; HOLD ends the pass. With OBSERVE or
+ * UNTHROTTLED (the tenant's mode or the user's privileges changed meanwhile) it passes. */
 HG_MUST_USE enum hg_credit_verdict hg_held_decide(struct hg_credit_node *node,
                                                   struct hg_credit_bucket *bucket,
                                                   struct hg_held_pass *pass, uint32_t units,

@@ -1,4 +1,7 @@
 noinst_LIBRARIES += libcore.a
-libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h src/core/credit.h \
-	src/core/credittick.h src/core/held.h src/core/fairpool.h src/core/readcost.h \
-	src/core/backoff.h src/core/retry.h src/core/breaker.h src/core/loginguard.h
+libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
+	src/core/creditstate.c src/core/credit.h src/core/credit.c src/core/credittick.h \
+	src/core/credittick.c src/core/held.h src/core/held.c src/core/fairpool.h \
+	src/core/fairpool.c src/core/readcost.h src/core/backoff.h src/core/backoff.c \
+	src/core/retry.h src/core/breaker.h src/core/breaker.c src/core/loginguard.h \
+	src/core/loginguard.c

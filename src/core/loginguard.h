@@ -1,8 +1,8 @@
 // loginguard - logins are bounded, and slowed for addresses that fail
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A table of fixed size, address hash -> failures. The first 3 failures of an address cost nothing;
-// from then on its attempts are spaced: 100 ms, then 100 ms more for each further failure, up to 2
+// A table of fixed size, address hash -> failures. The first 3 attempts of an address cost nothing;
+// after 3 failures attempts are spaced: by 100 ms, 100 ms more for each further failure, up to 2
 // s. Attempts of one address that come together queue up behind each other, and one that would wait
 // longer than HG_LOGINGUARD_QUEUE_US is refused. One failure is forgiven each 10 s; a success
 // forgives all. It does not matter whether the name existed. The set that an address falls into
@@ -26,12 +26,13 @@
 #define HG_LOGINGUARD_MAX_US     2000000
 #define HG_LOGINGUARD_FORGIVE_US 10000000
 #define HG_LOGINGUARD_QUEUE_US   10000000
+#define HG_LOGINGUARD_COUNT_MAX  100 // failures remembered
 
 struct hg_loginguard_entry {
-    uint64_t address;   // hash; meaningless while failures is 0
+    uint64_t address;   // hash
     uint64_t failed_us; // the last failure, moved on by what was forgiven
     uint64_t busy_us;   // attempts are handed out up to here
-    uint32_t failures;
+    uint32_t failures;  // 0: the entry is free
 };
 
 struct hg_loginguard {
@@ -45,7 +46,7 @@ void hg_loginguard_init(struct hg_loginguard *guard, uint32_t in_flight_max);
  * place is taken by the call. Ask once an attempt (a whole SASL exchange). */
 HG_MUST_USE bool hg_loginguard_ask(struct hg_loginguard *guard, uint64_t address, uint64_t now_us,
                                    uint64_t *ret_wait_us);
-/* How the attempt ended. */
+/* How an attempt ended; one given up by the client in the middle of the exchange has failed. */
 void hg_loginguard_tell(struct hg_loginguard *guard, uint64_t address, bool ok, uint64_t now_us);
 
 /* A place among those being worked on, until put; false: none free, queue or refuse. */

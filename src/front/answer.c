@@ -324,18 +324,24 @@ static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_ref
     return refusal;
 }
 
+static void count_get(const struct hg_request *request, bool hit)
+{
+    struct hg_worker *worker = request->session->worker;
+    hg_counter_add(hit ? &worker->get_hits : &worker->get_misses, 1);
+    hg_counter_add(hit ? &request->lane->get_hits : &request->lane->get_misses, 1);
+}
+
 static enum hg_outcome outcome_of(const struct hg_request *request, uint16_t status)
 {
-    struct hg_lane *lane = request->lane;
     bool is_get = request->call.op == HG_OP_GET || request->call.op == HG_OP_GAT;
     switch (status) {
     case HG_STATUS_SUCCESS:
         if (is_get)
-            hg_counter_add(&lane->get_hits, 1);
+            count_get(request, true);
         return HG_OUTCOME_SUCCESS;
     case HG_STATUS_KEY_ENOENT:
         if (is_get)
-            hg_counter_add(&lane->get_misses, 1);
+            count_get(request, false);
         return HG_OUTCOME_MISS;
     case HG_STATUS_KEY_EEXISTS:
     case HG_STATUS_NOT_STORED:

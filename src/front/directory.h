@@ -44,6 +44,8 @@ struct hg_upstream {
     _Atomic bool miss_on_fault; /* multiget_backend_error = miss */
     /* Makes the worker's own instance; NULL when memory is out. Runs on the worker's thread. */
     struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
+    /* New settings for an open instance; runs on its worker's thread. */
+    void (*refresh)(struct hg_upstream *upstream, struct hg_store *store);
     void (*retire)(struct hg_upstream *upstream); /* with the last reference */
     void *impl;
 };

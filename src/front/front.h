@@ -101,6 +101,8 @@ void hg_job_body(struct hg_job *job, struct hg_span text);
 
 /* What on_worker may do to the session of its job. */
 void hg_session_log_in(struct hg_session *session, const void *user, const char *name);
+/* Takes the login away: the session is anonymous again. */
+void hg_session_log_out(struct hg_session *session);
 void *hg_session_login(const struct hg_session *session);
 void hg_session_set_login(struct hg_session *session, void *login);
 

@@ -111,6 +111,24 @@ static void refuse_too_long(struct hg_session *session)
     refuse(request, HG_STATUS_THROTTLED_TOO_LONG, HG_OUTCOME_THROTTLED_TOO_LONG);
 }
 
+static void count_reason(struct hg_lane *lane, enum hg_credit_reason reason)
+{
+    switch (reason) {
+    case HG_CREDIT_NO_POOL:
+        hg_counter_add(&lane->held_for_pool, 1);
+        break;
+    case HG_CREDIT_NO_SHARE:
+        hg_counter_add(&lane->held_for_share, 1);
+        break;
+    case HG_CREDIT_HARD_LIMIT:
+        hg_counter_add(&lane->held_for_hard_limit, 1);
+        break;
+    default:
+        hg_counter_add(&lane->held_behind_others, 1);
+        break;
+    }
+}
+
 /* ---- a new request ---- */
 
 static unsigned flags_of(const struct hg_session *session, enum hg_mode mode)
@@ -156,6 +174,7 @@ bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool 
     if (HG_LIKELY(hg_credit_decide(session->worker->front->node, &lane->bucket->credit,
                                    units_of(request), flags, &request->charge) == HG_CREDIT_PASS))
         return true;
+    count_reason(lane, (enum hg_credit_reason)request->charge.reason);
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&lane->would_throttle, 1);
         return true;

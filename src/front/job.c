@@ -48,6 +48,15 @@ static struct hg_job *new_job(struct hg_session *session, const struct hg_frame 
     return job;
 }
 
+/* A login's message may hold a password: the job has the only copy now. */
+static void wipe_message(const struct hg_frame *frame)
+{
+    struct hg_span value = hg_frame_value(frame);
+    if ((frame->row->code == HG_OPCODE_SASL_AUTH || frame->row->code == HG_OPCODE_SASL_STEP) &&
+        value.len > 0)
+        explicit_bzero((uint8_t *)(uintptr_t)value.at, value.len);
+}
+
 enum hg_step hg_job_start(struct hg_session *session, const struct hg_frame *frame)
 {
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
@@ -61,6 +70,7 @@ enum hg_step hg_job_start(struct hg_session *session, const struct hg_frame *fra
         hg_answer_session_refusal(session, &of, &refusal);
         return HG_STEP_NEXT;
     }
+    wipe_message(frame);
     session->job = job;
     session->wait = HG_WAIT_JOB;
     hooks->on_job(hooks->app, job);
@@ -192,7 +202,9 @@ void hg_job_stat(struct hg_job *job, const char *name, const char *fmt, ...)
 
 void hg_job_body(struct hg_job *job, struct hg_span text)
 {
+    if (text.len == 0)
+        return;
     uint8_t *at = grow_body(job, text.len);
-    if (at != NULL && text.len > 0)
+    if (at != NULL)
         memcpy(at, text.at, text.len);
 }

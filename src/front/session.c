@@ -12,34 +12,66 @@
 #include "front/held.h"
 #include "proto/hello.h"
 
-#define READ_BYTES   65536
-#define LARGE_FRAME  16384   /* from here on a frame gets a blob of its own size */
-#define LINGER_US    1000000 /* a closed connection is read on for so long, at most */
-#define LINGER_BYTES (4u << 20)
+#define READ_BYTES    65536
+#define LARGE_FRAME   16384   /* from here on a frame gets a blob of its own size */
+#define LINGER_US     1000000 /* a closed connection is read on for so long, at most */
+#define LINGER_BYTES  (4u << 20)
+#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
-/* Asks the loop for just what the session's state allows. */
-static void watch(struct hg_session *session)
+/* What the session's state wants to hear of. */
+static short wanted_events(const struct hg_session *session)
 {
-    short want = EV_PERSIST;
     bool may_read = !session->read_closed && session->wait == HG_WAIT_NONE && !session->paused;
+    short want = EV_PERSIST;
     if (session->lingering || (may_read && !session->closing))
         want |= EV_READ;
     else if (!session->read_closed && !session->hung_up)
         want |= EV_CLOSED;
     if (session->full)
         want |= EV_WRITE;
-    if (want == session->watching)
-        return;
+    return want;
+}
+
+/* A reset (EPOLLERR) is reported by the loop as readable and writable, never as closed, and until
+   somebody takes notice it is reported again and again: who waits for the end of the stream only
+   also asks for writable, once. */
+static void set_events(struct hg_session *session, short want)
+{
+    short events = want == (EV_PERSIST | EV_CLOSED) ? want | EV_WRITE | EV_ET : want;
     if (session->watching != 0)
         event_del(&session->event);
     session->watching = want;
     if (want == EV_PERSIST)
         return;
-    event_assign(&session->event, session->worker->loop.base, session->fd, want, on_event, session);
+    event_assign(&session->event, session->worker->loop.base, session->fd, events, on_event,
+                 session);
     if (event_add(&session->event, NULL) != 0)
         hg_session_close(session);
+}
+
+/* Asks the loop for what the state wants. What is no longer wanted stays asked for until it happens
+   (drop_unwanted): most waits are over before the client sends more, and a system call each time
+   would cost more than the request. */
+static void watch(struct hg_session *session)
+{
+    short want = wanted_events(session);
+    short have = session->watching;
+    if (have & EV_READ)
+        have |= EV_CLOSED; /* the end of the stream is something to read, too */
+    if (session->watching == 0 || (want & ~have) != 0)
+        set_events(session, want);
+}
+
+/* Something happened that the state does not want to hear of. */
+static void drop_unwanted(struct hg_session *session)
+{
+    short want = wanted_events(session);
+    if (hg_sock_error(session->fd) != 0)
+        hg_session_close(session);
+    else if (want != session->watching)
+        set_events(session, want);
 }
 
 /* May another request be started, given what is under way and unsent? */
@@ -107,7 +139,7 @@ void hg_session_resume(struct hg_session *session)
 /* Carries out the frames in `bytes`; returns how many bytes are done with. What stopped it is in
    the session's state; ret_need is the length of a frame of which a part is there. */
 static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
-                  struct hg_blob *blob, uint64_t *ret_need)
+                  struct hg_blob *blob, unsigned budget, uint64_t *ret_need)
 {
     const struct hg_front_settings *settings = &session->worker->directory->settings;
     struct hg_frame_limits limits = {session->logged_in || !settings->login_required
@@ -115,7 +147,6 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
                                          : HG_SESSION_LOGIN_FRAME_BYTES,
                                      settings->max_value_bytes};
     struct hg_lane *lane = lane_of(session);
-    unsigned budget = frame_budget(session);
     size_t at = 0;
     *ret_need = 0;
     for (unsigned frames = 0;; frames++, lane->turn_frames++) {
@@ -193,14 +224,14 @@ static void settle_state(struct hg_session *session)
     watch(session);
 }
 
-void hg_session_run(struct hg_session *session)
+static void run(struct hg_session *session, unsigned budget)
 {
     struct hg_blob *in = session->in;
     if (in != NULL && !session->dead) {
         uint64_t need;
         hg_blob_ref(in);
         session->in_at +=
-            eat(session, in->data + session->in_at, in->len - session->in_at, in, &need);
+            eat(session, in->data + session->in_at, in->len - session->in_at, in, budget, &need);
         if (session->in_at >= in->len) {
             hg_blob_unref(session->in);
             session->in = NULL;
@@ -210,6 +241,16 @@ void hg_session_run(struct hg_session *session)
         hg_blob_unref(in);
     }
     settle_state(session);
+}
+
+void hg_session_run(struct hg_session *session)
+{
+    run(session, frame_budget(session));
+}
+
+void hg_session_run_one(struct hg_session *session)
+{
+    run(session, 1);
 }
 
 static void on_end_of_file(struct hg_session *session)
@@ -267,7 +308,7 @@ static void on_readable(struct hg_session *session)
     if (n > 0) {
         uint64_t need;
         size_t have = left + n;
-        size_t done = eat(session, worker->scratch, have, NULL, &need);
+        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session), &need);
         keep(session, worker->scratch + done, have - done, need);
     }
     settle_state(session);
@@ -294,11 +335,13 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     if (what & EV_WRITE) {
         session->full = false;
         hg_session_touch(session);
-        watch(session);
     }
-    if ((what & EV_READ) && !session->dead && (session->watching & EV_READ))
+    short want = wanted_events(session);
+    if ((what & ~want & (EV_READ | EV_WRITE | EV_CLOSED)) != 0 && !session->dead)
+        drop_unwanted(session);
+    if ((what & want & EV_READ) && !session->dead)
         on_readable(session);
-    if ((what & EV_CLOSED) && !session->dead && (session->watching & EV_CLOSED))
+    if ((what & want & EV_CLOSED) && !session->dead)
         on_hang_up(session);
 }
 
@@ -352,6 +395,7 @@ void hg_session_close(struct hg_session *session)
     hg_list_remove(&session->dirty);
     hg_list_append(&session->worker->dead, &session->dirty);
     hg_counter_sub(&session->worker->connections, 1);
+    atomic_fetch_sub(&session->worker->load, 1);
 }
 
 void hg_session_free(struct hg_session *session)
@@ -423,6 +467,8 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
     if (session->lingering) {
         if (now_us >= session->linger_until_us)
             hg_session_close(session);
+    } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
+        hg_session_close(session);
     } else if (idle_us > 0 && session->queue_len == 0 && session->wait == HG_WAIT_NONE &&
                now_us - session->active_us >= idle_us) {
         hg_counter_add(&session->worker->idle_closed, 1);
@@ -515,9 +561,24 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
+    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
+                         hg_bucket_is_full(same)))
         same = NULL;
     hg_session_select(session, same);
+}
+
+void hg_session_log_out(struct hg_session *session)
+{
+    if (session->user_name == NULL)
+        return;
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    free(session->user_name);
+    session->user_name = NULL;
+    session->user = NULL;
+    session->logged_in = !directory->settings.login_required;
+    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
+    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
 }
 
 void *hg_session_login(const struct hg_session *session)

@@ -88,6 +88,8 @@ HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker, int fd,
 void hg_session_close(struct hg_session *session);
 /* Looks at what has been read, from where it stopped; after a wait has ended. */
 void hg_session_run(struct hg_session *session);
+/* The same for one frame; the rest is left to the ready list. */
+void hg_session_run_one(struct hg_session *session);
 /* Puts the session on the worker's list of those with something to send. */
 void hg_session_touch(struct hg_session *session);
 /* Sends what the socket takes, keeps the rest; called by the worker at the end of a turn. */

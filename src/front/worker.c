@@ -16,7 +16,6 @@
 #include "front/session.h"
 
 #define REQUESTS_PER_BLOCK 64
-#define DRAIN_CHECK_US     50000
 
 /* ---- ends of turns ---- */
 
@@ -89,22 +88,18 @@ static void release_lanes(struct hg_worker *worker)
 
 static void close_drained_stores(struct hg_worker *worker)
 {
-    bool left = false;
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX && worker->stores_draining > 0; slot++) {
         struct hg_store *store = worker->draining_stores[slot];
         if (store == NULL)
             continue;
-        if (!store->ops->drained(store)) {
-            left = true;
+        if (!store->ops->drained(store))
             continue;
-        }
         store->ops->free(store);
         worker->draining_stores[slot] = NULL;
         worker->stores_draining--;
         hg_upstream_unref(worker->draining_of[slot]);
         worker->draining_of[slot] = NULL;
     }
-    (void)left;
 }
 
 static void on_cleanup(struct hg_hook *hook)
@@ -200,6 +195,9 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
     }
     hg_held_sweep(worker);
     drain_removed_stores(worker);
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
+        if (worker->stores[slot] != NULL)
+            worker->store_of[slot]->refresh(worker->store_of[slot], worker->stores[slot]);
     hg_directory_unref(old);
 }
 
@@ -225,6 +223,8 @@ static void on_client_letter(struct hg_letter *letter, void *receiver)
         close(client->fd);
     else if (worker->draining)
         hg_session_finish(session);
+    if (session == NULL)
+        atomic_fetch_sub(&worker->load, 1);
     free(client);
 }
 
@@ -235,6 +235,7 @@ int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr
     if (client == NULL)
         return -ENOMEM;
     *client = (struct client_letter){{NULL, on_client_letter}, fd, over_limit, *peer};
+    atomic_fetch_add(&worker->load, 1);
     hg_mailbox_post(&worker->mailbox, &client->letter);
     return 0;
 }

@@ -26,6 +26,8 @@
     HG_WORKER_STAT(accepted, "client connections taken over from the listeners")                   \
     HG_WORKER_STAT(connections, "client connections open now")                                     \
     HG_WORKER_STAT(cmd_total, "requests that ended")                                               \
+    HG_WORKER_STAT(get_hits, "gets that found an item")                                           \
+    HG_WORKER_STAT(get_misses, "gets that found nothing")                                         \
     HG_WORKER_STAT(bytes_read, "bytes read from clients")                                          \
     HG_WORKER_STAT(bytes_written, "bytes handed to clients")                                       \
     HG_WORKER_STAT(idle_closed, "connections closed by the idle limit")                            \
@@ -82,6 +84,7 @@ struct hg_worker {
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, drain_letter;
     _Atomic bool tick_posted;
+    _Atomic unsigned load; /* connections given and not yet closed */
 
 #define HG_WORKER_STAT(name, text) hg_counter name;
     HG_WORKER_STATS(HG_WORKER_STAT)

@@ -14,26 +14,13 @@
 #include "proto/hello.h"
 #include "proto/status.h"
 
-// Whose first byte this is. One byte decides, so that it does not matter how many have arrived.
-static enum hg_stranger classify(uint8_t first)
-{
-    if (first == 0x16)
-        return HG_STRANGER_TLS; // a handshake record
-    if (first == '*' || first == '$' || first == '+' || first == '-' || first == ':')
-        return HG_STRANGER_RESP;
-    if ((first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '\r' ||
-        first == '\n' || first == ' ')
-        return HG_STRANGER_TEXT;
-    return HG_STRANGER_OTHER;
-}
-
 static enum hg_codec bad_magic(uint8_t first, struct hg_frame *ret_frame)
 {
     *ret_frame = (struct hg_frame){
         .total_bytes = HG_FRAME_HEADER_BYTES,
         .kind = HG_FRAME_BAD_MAGIC,
         .odd = true,
-        .stranger = (uint8_t)classify(first),
+        .stranger = (uint8_t)hg_stranger_of(first),
     };
     return HG_BAD;
 }
@@ -226,10 +213,4 @@ size_t hg_frame_explain(const struct hg_frame *frame, const struct hg_frame_limi
     if (len < 0 || cap == 0)
         return 0;
     return (size_t)len < cap ? (size_t)len : cap - 1;
-}
-
-const char *hg_stranger_name(enum hg_stranger stranger)
-{
-    static const char *const names[HG_STRANGER_COUNT] = {"other", "text", "tls", "resp"};
-    return stranger < HG_STRANGER_COUNT ? names[stranger] : "other";
 }

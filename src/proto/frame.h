@@ -30,9 +30,8 @@
 
 #include "base/attr.h"
 #include "base/codec.h"
-#include "base/span.h"
 #include "proto/opcode.h"
-#include "proto/wire.h"
+#include "proto/stranger.h"
 
 struct hg_frame_limits {
     uint32_t max_frame_bytes; // of the body: framing extras, extras, key and value together
@@ -45,15 +44,6 @@ enum hg_frame_kind {
     HG_FRAME_BAD_LENGTHS, // framing extras + extras + key > body
     HG_FRAME_TOO_LONG,    // body > max_frame_bytes
     HG_FRAME_BAD_MAGIC,
-};
-
-/* Whose protocol a wrong first byte belongs to. */
-enum hg_stranger {
-    HG_STRANGER_OTHER,
-    HG_STRANGER_TEXT, // memcached's text protocol, HTTP, a person at a terminal
-    HG_STRANGER_TLS,
-    HG_STRANGER_RESP, // Redis
-    HG_STRANGER_COUNT,
 };
 
 struct hg_frame {
@@ -125,8 +115,5 @@ static inline struct hg_span hg_frame_value(const struct hg_frame *frame)
  * hg_frame_check said. */
 size_t hg_frame_explain(const struct hg_frame *frame, const struct hg_frame_limits *limits,
                         const char *why, char *out, size_t cap);
-
-/* "text", "tls", "resp", "other". */
-const char *hg_stranger_name(enum hg_stranger stranger);
 
 #endif

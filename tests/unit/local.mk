@@ -1,5 +1,151 @@
 # tests/unit
 
+# The decisions
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_units tests/unit/t_credit tests/unit/t_fairpool tests/unit/t_held \
+	tests/unit/t_creditthreads tests/unit/t_breaker tests/unit/t_backoff tests/unit/t_loginguard
+endif
+tests_unit_t_units_SOURCES = tests/unit/t_units.c
+tests_unit_t_units_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_units_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_credit_SOURCES = tests/unit/t_credit.c
+tests_unit_t_credit_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_credit_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_fairpool_SOURCES = tests/unit/t_fairpool.c
+tests_unit_t_fairpool_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_fairpool_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_held_SOURCES = tests/unit/t_held.c
+tests_unit_t_held_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_held_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_creditthreads_SOURCES = tests/unit/t_creditthreads.c
+tests_unit_t_creditthreads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_creditthreads_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_breaker_SOURCES = tests/unit/t_breaker.c
+tests_unit_t_breaker_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_breaker_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_backoff_SOURCES = tests/unit/t_backoff.c
+tests_unit_t_backoff_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_backoff_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_loginguard_SOURCES = tests/unit/t_loginguard.c
+tests_unit_t_loginguard_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_loginguard_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+# The wire
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_opcode tests/unit/t_status tests/unit/t_frame tests/unit/t_frame_shape \
+	tests/unit/t_frameinfo tests/unit/t_hello tests/unit/t_reply tests/unit/t_mcreq \
+	tests/unit/t_errmap
+endif
+HG_PROTO_TEST_LIBS = libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_opcode_SOURCES = tests/unit/t_opcode.c
+tests_unit_t_opcode_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_opcode_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_status_SOURCES = tests/unit/t_status.c
+tests_unit_t_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_status_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_frame_SOURCES = tests/unit/t_frame.c tests/unit/frames.h
+tests_unit_t_frame_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_frame_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_frame_shape_SOURCES = tests/unit/t_frame_shape.c tests/unit/frames.h
+tests_unit_t_frame_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_frame_shape_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_frameinfo_SOURCES = tests/unit/t_frameinfo.c
+tests_unit_t_frameinfo_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_frameinfo_LDADD = $(HG_PROTO_TEST_LIBS) -lm
+tests_unit_t_hello_SOURCES = tests/unit/t_hello.c
+tests_unit_t_hello_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hello_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_reply_SOURCES = tests/unit/t_reply.c
+tests_unit_t_reply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_reply_LDADD = $(HG_PROTO_TEST_LIBS) $(JANSSON_LIBS)
+tests_unit_t_mcreq_SOURCES = tests/unit/t_mcreq.c
+tests_unit_t_mcreq_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_mcreq_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_errmap_SOURCES = tests/unit/t_errmap.c
+tests_unit_t_errmap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_errmap_LDADD = $(HG_PROTO_TEST_LIBS) $(JANSSON_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_hist tests/unit/t_load_gen tests/unit/t_load_parse
+tests_unit_t_hist_SOURCES = tests/unit/t_hist.c
+tests_unit_t_hist_LDADD = libbase.a $(CMOCKA_LIBS)
+tests_unit_t_load_gen_SOURCES = tests/unit/t_load_gen.c src/load/gen.c
+tests_unit_t_load_gen_LDADD = $(CMOCKA_LIBS) -lm
+tests_unit_t_load_parse_SOURCES = tests/unit/t_load_parse.c src/load/addr.c src/load/gen.c \
+	src/load/parse.c src/load/status.c
+tests_unit_t_load_parse_LDADD = $(CMOCKA_LIBS) -lm
+endif
+if HAVE_CMOCKA
+UNIT_TESTS += \
+	tests/unit/t_adminjson \
+	tests/unit/t_conf \
+	tests/unit/t_conf_check \
+	tests/unit/t_conf_diff \
+	tests/unit/t_conf_ring \
+	tests/unit/t_conf_value \
+	tests/unit/t_secret \
+	tests/unit/t_state \
+	tests/unit/t_users \
+	tests/unit/t_yamldoc
+endif
+
+# Tests of src/app: the option table, users, secrets, state and JSON need that layer's files only.
+t_app_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+t_app_libs = libapp.a $(YAML_LIBS) $(JANSSON_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_t_adminjson_SOURCES = tests/unit/t_adminjson.c tests/unit/apphelp.h
+tests_unit_t_adminjson_CFLAGS = $(t_app_cflags)
+tests_unit_t_adminjson_LDADD = $(t_app_libs)
+tests_unit_t_conf_SOURCES = tests/unit/t_conf.c tests/unit/apphelp.h
+tests_unit_t_conf_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_LDADD = $(t_app_libs)
+tests_unit_t_conf_check_SOURCES = tests/unit/t_conf_check.c tests/unit/apphelp.h
+tests_unit_t_conf_check_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_check_LDADD = $(t_app_libs)
+tests_unit_t_conf_diff_SOURCES = tests/unit/t_conf_diff.c tests/unit/apphelp.h
+tests_unit_t_conf_diff_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_diff_LDADD = $(t_app_libs)
+tests_unit_t_conf_ring_SOURCES = tests/unit/t_conf_ring.c tests/unit/apphelp.h
+tests_unit_t_conf_ring_CFLAGS = $(t_app_cflags) $(MEMCACHED_CFLAGS)
+tests_unit_t_conf_ring_LDADD = $(t_app_libs) $(MEMCACHED_LIBS)
+tests_unit_t_conf_value_SOURCES = tests/unit/t_conf_value.c tests/unit/apphelp.h
+tests_unit_t_conf_value_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_value_LDADD = $(t_app_libs)
+tests_unit_t_secret_SOURCES = tests/unit/t_secret.c tests/unit/apphelp.h
+tests_unit_t_secret_CFLAGS = $(t_app_cflags)
+tests_unit_t_secret_LDADD = $(t_app_libs)
+tests_unit_t_state_SOURCES = tests/unit/t_state.c tests/unit/apphelp.h
+tests_unit_t_state_CFLAGS = $(t_app_cflags)
+tests_unit_t_state_LDADD = $(t_app_libs)
+tests_unit_t_users_SOURCES = tests/unit/t_users.c tests/unit/apphelp.h
+tests_unit_t_users_CFLAGS = $(t_app_cflags)
+tests_unit_t_users_LDADD = $(t_app_libs)
+tests_unit_t_yamldoc_SOURCES = tests/unit/t_yamldoc.c tests/unit/apphelp.h
+tests_unit_t_yamldoc_CFLAGS = $(t_app_cflags)
+tests_unit_t_yamldoc_LDADD = $(t_app_libs)
+
+# Servers behind
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
+endif
+HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
+	$(CMOCKA_LIBS)
+HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
+tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_ring_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c
+tests_unit_t_resolve_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Logins
+HG_LOGIN_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(CMOCKA_CFLAGS)
+HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
+	$(CRYPTO_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_dialogue tests/unit/t_login tests/unit/t_login_bounds
+endif
+tests_unit_t_dialogue_SOURCES = tests/unit/t_dialogue.c tests/unit/loginhelp.h
+tests_unit_t_dialogue_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_dialogue_LDADD = $(HG_LOGIN_TEST_LIBS)
 # The embedded store
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_item tests/unit/t_item_memcached \
@@ -18,6 +164,14 @@ tests_unit_t_embedded_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 tests_unit_t_embedded_life_SOURCES = tests/unit/t_embedded_life.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_life_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_life_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_login_SOURCES = tests/unit/t_login.c tests/unit/loginserver.c \
+	tests/unit/loginserver.h tests/unit/loginhelp.h
+tests_unit_t_login_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_login_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_login_bounds_SOURCES = tests/unit/t_login_bounds.c tests/unit/loginserver.c \
+	tests/unit/loginserver.h tests/unit/loginhelp.h
+tests_unit_t_login_bounds_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_login_bounds_LDADD = $(HG_LOGIN_TEST_LIBS)
 tests_unit_t_embedded_full_SOURCES = tests/unit/t_embedded_full.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_full_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_full_LDADD = $(HG_EMBEDDED_TEST_LIBS)

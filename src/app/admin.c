@@ -1,0 +1,476 @@
+// admin - what administrators change while the server runs
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Each change is made to a copy of the state, merged with the file, checked, prepared, saved, and only
+// then put in force; whatever fails before that leaves everything as it was. Runs on housekeeping.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/adminjson.h"
+#include "app/process.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "proto/status.h"
+
+/* Who asks for a change, for the log. */
+struct author {
+    const char *user;
+    char from[HG_ADDR_TEXT];
+};
+
+static struct author author_of(const struct hg_job *job)
+{
+    struct author author = {job->user_name[0] != '\0' ? job->user_name : "anonymous", ""};
+    hg_addr_text(&job->peer, author.from);
+    return author;
+}
+
+static void fail_with_errors(struct hg_job *job, uint16_t status, struct hg_conf_errors *errs)
+{
+    hg_job_fail(job, status, "%s",
+                errs->error_count > 0 ? errs->errors[0] : "no memory is left");
+}
+
+/* ---- putting a changed state in force ---- */
+
+static void log_change(void *ctx, const struct hg_conf_change *change)
+{
+    const struct author *author = ctx;
+    hg_log_info("admin=%s from=%s option=%s before=\"%s\" after=\"%s\" msg=\"%s\"", author->user,
+                author->from, change->path, change->before != NULL ? change->before : "",
+                change->after != NULL ? change->after : "",
+                change->at_run_time ? "changed" : "takes effect only after a restart");
+}
+
+static void warn_all(const struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < errs->warning_count; i++)
+        hg_log_warn("msg=\"%s\"", errs->warnings[i]);
+}
+
+/* Takes over `state` (also on failure). `purge`: see hg_publish. */
+static void apply_state(struct hg_process *process, struct hg_job *job, struct hg_state *state,
+                        const char *purge)
+{
+    struct hg_conf *effective = NULL;
+    struct hg_directory *directory = NULL;
+    struct hg_conf_errors errs;
+    char why[512] = "no memory is left";
+    struct author author = author_of(job);
+    hg_conf_errors_init(&errs);
+    int rc = hg_state_apply(process->file, state, &effective, &errs);
+    if (rc != 0) {
+        fail_with_errors(job, rc == -EINVAL ? HG_STATUS_EINVAL : HG_STATUS_EINTERNAL, &errs);
+        goto out;
+    }
+    rc = hg_publish_prepare(process, effective, process->users, &directory, why);
+    if (rc != 0) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "%s", why);
+        goto out;
+    }
+    rc = hg_state_save(state, process->file->state_path);
+    if (rc != 0) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL,
+                    "cannot write state_file '%s': %s; nothing was changed",
+                    process->file->state_path, strerror(-rc));
+        goto out;
+    }
+    hg_conf_diff(process->effective, effective, log_change, &author);
+    rc = hg_publish(process, effective, directory, purge);
+    if (rc != 0) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left; nothing was changed");
+        if (hg_state_save(process->state, process->file->state_path) != 0)
+            hg_log_error("msg=\"the state file is ahead of what is in force\"");
+        goto out;
+    }
+    hg_state_free(process->state);
+    process->state = state;
+    state = NULL;
+    effective = NULL;
+    directory = NULL;
+out:
+    if (directory != NULL)
+        hg_publish_abandon(process, directory);
+    hg_conf_free(effective);
+    hg_state_free(state);
+    hg_conf_errors_fini(&errs);
+}
+
+static struct hg_state *copy_state(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_state *state = hg_state_clone(process->state);
+    if (state == NULL)
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
+    return state;
+}
+
+static const struct hg_conf_tenant *find_tenant(struct hg_process *process, struct hg_job *job,
+                                                struct hg_span name)
+{
+    const struct hg_conf_tenant *tenant =
+        hg_conf_tenant_find(process->effective, (const char *)name.at, name.len);
+    if (tenant == NULL)
+        hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no bucket of this name");
+    return tenant;
+}
+
+/* Finishes a setter: rc is what it said. */
+static void finish(struct hg_process *process, struct hg_job *job, struct hg_state *state, int rc,
+                   const char *purge)
+{
+    if (rc != 0) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
+        hg_state_free(state);
+        return;
+    }
+    apply_state(process, job, state, purge);
+}
+
+/* ---- the opcodes ---- */
+
+static void set_bucket_throttle(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_state_throttle throttle;
+    struct hg_adminjson_why why;
+    if (hg_adminjson_decode_throttle(job->value, &throttle, &why) != 0) {
+        hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
+        return;
+    }
+    if (find_tenant(process, job, job->key) == NULL)
+        return;
+    struct hg_state *state = copy_state(process, job);
+    if (state != NULL)
+        finish(process, job, state, hg_state_set_throttle(state, job->key, &throttle), NULL);
+}
+
+static void set_node_throttle(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_state_node node;
+    struct hg_adminjson_why why;
+    if (hg_adminjson_decode_node(job->value, &node, &why) != 0) {
+        hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
+        return;
+    }
+    struct hg_state *state = copy_state(process, job);
+    if (state != NULL)
+        finish(process, job, state, hg_state_set_node(state, &node), NULL);
+}
+
+static void set_data_limit(struct hg_process *process, struct hg_job *job)
+{
+    uint16_t status = hg_get_u16(job->extras.at);
+    struct hg_adminjson_why why;
+    if (hg_adminjson_check_data_limit(status, &why) != 0) {
+        hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
+        return;
+    }
+    if (find_tenant(process, job, job->key) == NULL)
+        return;
+    struct hg_state *state = copy_state(process, job);
+    if (state != NULL)
+        finish(process, job, state, hg_state_set_data_limit(state, job->key, status), NULL);
+}
+
+static void create_bucket(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_conf_tenant *settings = NULL;
+    struct hg_adminjson_why why;
+    int rc = hg_adminjson_decode_bucket(job->key, job->value, &settings, &why);
+    if (rc != 0) {
+        hg_job_fail(job, rc == -EINVAL ? HG_STATUS_EINVAL : HG_STATUS_EINTERNAL, "%s",
+                    rc == -EINVAL ? why.text : "no memory is left");
+        return;
+    }
+    if (hg_conf_tenant_find(process->effective, (const char *)job->key.at, job->key.len) != NULL) {
+        hg_job_fail(job, HG_STATUS_KEY_EEXISTS, "a bucket of this name exists");
+    } else {
+        struct hg_state *state = copy_state(process, job);
+        if (state != NULL)
+            finish(process, job, state, hg_state_create_bucket(state, process->file, settings), NULL);
+    }
+    hg_adminjson_free_bucket(settings);
+}
+
+static void delete_bucket(struct hg_process *process, struct hg_job *job)
+{
+    if (find_tenant(process, job, job->key) == NULL)
+        return;
+    char name[HG_BUCKET_NAME_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", (int)job->key.len, (const char *)job->key.at);
+    struct hg_state *state = copy_state(process, job);
+    if (state != NULL)
+        finish(process, job, state, hg_state_delete_bucket(state, process->file, job->key), name);
+}
+
+static void set_verbosity(struct hg_job *job)
+{
+    uint32_t level = hg_get_u32(job->extras.at);
+    /* memcached's 0 is quiet, 1 tells of errors and warnings, 2 and more also of commands */
+    hg_log_set_level(level == 0 ? HG_LOG_WARN : level == 1 ? HG_LOG_INFO : HG_LOG_DEBUG);
+}
+
+static void validate(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_conf *conf = NULL;
+    struct hg_conf_errors errs;
+    hg_conf_errors_init(&errs);
+    if (hg_conf_parse((const char *)job->value.at, job->value.len, "configuration",
+                      &process->overrides, &conf, &errs) != 0)
+        fail_with_errors(job, HG_STATUS_EINVAL, &errs);
+    hg_conf_free(conf);
+    hg_conf_errors_fini(&errs);
+}
+
+static void reload(struct hg_process *process, struct hg_job *job)
+{
+    char *why = NULL;
+    struct author author = author_of(job);
+    if (hg_admin_reload(process, author.user, &why) != 0)
+        hg_job_fail(job, HG_STATUS_EINVAL, "%s", why != NULL ? why : "no memory is left");
+    free(why);
+}
+
+/* ---- SetParam ---- */
+
+static bool parse_units(struct hg_span text, struct hg_state_units *ret)
+{
+    *ret = (struct hg_state_units){HG_STATE_DEFAULT, 0};
+    if (text.len == 0)
+        return true;
+    ret->mark = HG_STATE_VALUE;
+    if (hg_span_is(text, "unlimited")) {
+        ret->value = HG_CONF_UNLIMITED;
+        return true;
+    }
+    if (text.len > 13)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+        ret->value = ret->value * 10 + (text.at[i] - '0');
+    }
+    return true;
+}
+
+static void set_node_param(struct hg_process *process, struct hg_job *job,
+                           const struct hg_state_units *units)
+{
+    struct hg_state_node node = {{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
+    if (hg_span_is(job->key, "node_capacity"))
+        node.capacity = *units;
+    else if (hg_span_is(job->key, "default_throttle_reserved_units"))
+        node.default_reserved = *units;
+    else
+        node.default_hard_limit = *units;
+    struct hg_state *state = copy_state(process, job);
+    if (state != NULL)
+        finish(process, job, state, hg_state_set_node(state, &node), NULL);
+}
+
+/* What was set by opcode stays set; what was not goes on following the file. */
+static struct hg_state_units current(uint64_t value, unsigned line)
+{
+    return line == HG_CONF_BY_OPCODE ? (struct hg_state_units){HG_STATE_VALUE, value}
+                                     : (struct hg_state_units){HG_STATE_DEFAULT, 0};
+}
+
+static void set_tenant_param(struct hg_process *process, struct hg_job *job, struct hg_span name,
+                             struct hg_span option, const struct hg_state_units *units)
+{
+    const struct hg_conf_tenant *tenant = find_tenant(process, job, name);
+    if (tenant == NULL)
+        return;
+    struct hg_state_throttle throttle = {
+        current(tenant->reserved, tenant->lines[HG_CONF_TENANT_reserved]),
+        current(tenant->hard_limit, tenant->lines[HG_CONF_TENANT_hard_limit])};
+    if (hg_span_is(option, "reserved")) {
+        throttle.reserved = *units;
+    } else if (hg_span_is(option, "hard_limit")) {
+        throttle.hard_limit = *units;
+    } else {
+        hg_job_fail(job, HG_STATUS_EINVAL,
+                    "this option of a tenant cannot be set at run time (accepted: reserved, "
+                    "hard_limit)");
+        return;
+    }
+    struct hg_state *state = copy_state(process, job);
+    if (state == NULL)
+        return;
+    bool none = throttle.reserved.mark == HG_STATE_DEFAULT &&
+                throttle.hard_limit.mark == HG_STATE_DEFAULT && !tenant->by_opcode;
+    int rc = 0;
+    if (none && tenant->data_limit_status == 0)
+        hg_state_unset_bucket(state, name);
+    else
+        rc = hg_state_set_throttle(state, name, &throttle);
+    finish(process, job, state, rc, NULL);
+}
+
+/* "tenant.NAME.OPTION": a name may contain dots, an option may not. */
+static bool split_tenant_path(struct hg_span path, struct hg_span *ret_name,
+                              struct hg_span *ret_option)
+{
+    static const char head[] = "tenant.";
+    size_t head_len = sizeof head - 1;
+    if (path.len <= head_len || memcmp(path.at, head, head_len) != 0)
+        return false;
+    size_t dot = path.len;
+    while (dot > head_len && path.at[dot - 1] != '.')
+        dot--;
+    if (dot <= head_len + 1)
+        return false;
+    *ret_name = hg_span(path.at + head_len, dot - 1 - head_len);
+    *ret_option = hg_span(path.at + dot, path.len - dot);
+    return true;
+}
+
+static void set_param(struct hg_process *process, struct hg_job *job)
+{
+    struct hg_span name = HG_SPAN_NONE, option = HG_SPAN_NONE;
+    struct hg_state_units units;
+    const uint32_t throttle = HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR) |
+                              HG_PRIVILEGE_BIT(HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
+    bool of_tenant = split_tenant_path(job->key, &name, &option);
+    bool own = of_tenant && job->bucket != NULL && hg_span_is(name, job->bucket->name);
+    uint32_t enough = own ? throttle : HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR);
+    if ((job->privileges & enough) == 0) {
+        hg_job_fail(job, HG_STATUS_EACCESS, "the user has not the privilege to set this option");
+        return;
+    }
+    if (!parse_units(job->value, &units)) {
+        hg_job_fail(job, HG_STATUS_EINVAL,
+                    "the value is not units/s (accepted: 0 to 1000000000000, unlimited, or "
+                    "nothing for the file's)");
+        return;
+    }
+    if (of_tenant)
+        set_tenant_param(process, job, name, option, &units);
+    else if (hg_span_is(job->key, "node_capacity") ||
+             hg_span_is(job->key, "default_throttle_reserved_units") ||
+             hg_span_is(job->key, "default_throttle_hard_limit"))
+        set_node_param(process, job, &units);
+    else
+        hg_job_fail(job, HG_STATUS_EINVAL,
+                    "this option cannot be set at run time (accepted: node_capacity, "
+                    "default_throttle_reserved_units, default_throttle_hard_limit, "
+                    "tenant.NAME.reserved, tenant.NAME.hard_limit)");
+}
+
+void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
+{
+    job->status = HG_STATUS_SUCCESS;
+    switch (job->row->code) {
+    case HG_OPCODE_SET_BUCKET_THROTTLE:
+        set_bucket_throttle(process, job);
+        break;
+    case HG_OPCODE_SET_NODE_THROTTLE:
+        set_node_throttle(process, job);
+        break;
+    case HG_OPCODE_SET_DATA_LIMIT_EXCEEDED:
+        set_data_limit(process, job);
+        break;
+    case HG_OPCODE_CREATE_BUCKET:
+        create_bucket(process, job);
+        break;
+    case HG_OPCODE_DELETE_BUCKET:
+        delete_bucket(process, job);
+        break;
+    case HG_OPCODE_VERBOSITY:
+        set_verbosity(job);
+        break;
+    case HG_OPCODE_CONFIG_VALIDATE:
+        validate(process, job);
+        break;
+    case HG_OPCODE_CONFIG_RELOAD:
+        reload(process, job);
+        break;
+    case HG_OPCODE_SET_PARAM:
+        set_param(process, job);
+        break;
+    default:
+        hg_job_fail(job, HG_STATUS_NOT_SUPPORTED, "not supported here");
+        break;
+    }
+    hg_job_answer(job);
+}
+
+/* ---- reload ---- */
+
+struct loaded {
+    struct hg_conf *file, *effective;
+    struct hg_users_ref *users;
+    struct hg_directory *directory;
+};
+
+static int read_again(struct hg_process *process, struct loaded *loaded,
+                      struct hg_conf_errors *errs)
+{
+    struct hg_users *users = NULL;
+    char why[512] = "no memory is left";
+    int rc = hg_conf_load(process->conf_path, &process->overrides, &loaded->file, errs);
+    if (rc == 0)
+        rc = hg_state_apply(loaded->file, process->state, &loaded->effective, errs);
+    if (rc == 0)
+        rc = loaded->effective->users_file[0] != '\0'
+                 ? hg_users_load(loaded->effective->users_file, &users, errs)
+                 : hg_users_open(&users);
+    if (rc != 0)
+        return rc;
+    hg_users_keep_key(users, process->users->users);
+    loaded->users = hg_users_ref_new(users);
+    if (loaded->users == NULL) {
+        hg_users_free(users);
+        return -ENOMEM;
+    }
+    rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
+    if (rc != 0)
+        hg_conf_errors_add(errs, NULL, 0, "%s", why);
+    return rc;
+}
+
+static void follow_log_settings(const struct hg_conf *before, const struct hg_conf *now)
+{
+    const char *path = now->log_file[0] != '\0' ? now->log_file : NULL;
+    hg_log_set_level((enum hg_log_level)now->log_level);
+    if (path == NULL || strcmp(before->log_file, now->log_file) == 0)
+        return;
+    if (hg_log_open(path, (enum hg_log_level)now->log_level) != 0)
+        hg_log_error("msg=\"cannot open the new log_file; the old one stays open\"");
+}
+
+int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
+{
+    struct loaded loaded = {NULL, NULL, NULL, NULL};
+    struct hg_conf_errors errs;
+    struct author author = {who, "-"};
+    hg_conf_errors_init(&errs);
+    int rc = read_again(process, &loaded, &errs);
+    if (rc == 0) {
+        warn_all(&errs);
+        size_t fixed = hg_conf_diff(process->effective, loaded.effective, log_change, &author);
+        if (fixed > 0)
+            hg_log_warn("options=%zu msg=\"some changes take effect only after a restart\"", fixed);
+        follow_log_settings(process->effective, loaded.effective);
+        rc = hg_publish(process, loaded.effective, loaded.directory, NULL);
+    }
+    if (rc == 0) {
+        hg_conf_free(process->file);
+        process->file = loaded.file;
+        hg_users_ref_unref(process->users);
+        process->users = loaded.users;
+        hg_counter_add(&process->reloads, 1);
+        hg_log_info("admin=%s msg=\"configuration reloaded\"", who);
+    } else {
+        hg_counter_add(&process->reload_errors, 1);
+        *ret_why = strdup(errs.error_count > 0 ? errs.errors[0] : "no memory is left");
+        if (loaded.directory != NULL)
+            hg_publish_abandon(process, loaded.directory);
+        hg_users_ref_unref(loaded.users);
+        hg_conf_free(loaded.effective);
+        hg_conf_free(loaded.file);
+    }
+    hg_conf_errors_fini(&errs);
+    return rc;
+}

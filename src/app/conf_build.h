@@ -1,0 +1,38 @@
+// conf_build - the steps from text to a checked tree; for conf_*.c and state only
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef HG_APP_CONF_BUILD_H
+#define HG_APP_CONF_BUILD_H
+
+#include "app/conf_table.h"
+
+/* A tree of defaults with nothing in its lists; NULL when memory is out. */
+struct hg_conf *hg_conf_new(const char *file);
+
+/* The lists of a file that gives none: listen, upstreams, tenants. Each 0 or -ENOMEM. */
+HG_MUST_USE int hg_conf_default_lists(struct hg_conf *conf);
+
+/* Takes the texts of the command line. 0, -EINVAL with errors, -ENOMEM. */
+HG_MUST_USE int hg_conf_override(struct hg_conf *conf, const struct hg_conf_overrides *overrides,
+                                 struct hg_conf_errors *errs);
+
+/* Fills an upstream's servers, ring and hash from its configuration string. 0, -EINVAL with errors,
+ * -ENOMEM. */
+HG_MUST_USE int hg_conf_ring_parse(struct hg_conf_upstream *upstream, const char *file,
+                                   struct hg_conf_errors *errs);
+
+/* Computes what follows from the options: upstreams by index, inherited limits, key prefixes,
+   paths. Faults (an unknown upstream) are errors. 0, -EINVAL, -ENOMEM. Fields that are set already
+   stay (a prefix, once given to a bucket, must not change because another one came). */
+HG_MUST_USE int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *errs);
+
+/* The rules between options. insecure turns the one about listeners into a warning. 0 or -EINVAL.
+ */
+HG_MUST_USE int hg_conf_check(const struct hg_conf *conf, bool insecure,
+                              struct hg_conf_errors *errs);
+/* The part of it that opcodes can break: limits of the node, and the tenants. */
+HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs);
+
+/* Frees what a tenant holds. */
+void hg_conf_tenant_fini(struct hg_conf_tenant *tenant);
+
+#endif

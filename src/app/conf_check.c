@@ -1,0 +1,361 @@
+// conf_check - what follows from the options, and the rules between them
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// hg_conf_resolve computes, hg_conf_check judges. Both also run on what hg_state_apply merged,
+// where a value may come from an opcode and so from no line.
+#include "app/conf_build.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_MAX      250
+#define FRAME_EXTRAS 1024 /* key, extras and some room, on top of a value */
+
+/* Where a value stands, for messages: in the file, or nowhere. */
+static const char *place(const struct hg_conf *conf, unsigned line)
+{
+    return line && line != HG_CONF_BY_OPCODE && conf->file[0] ? conf->file : NULL;
+}
+
+#define ERROR(conf, line, ...) hg_conf_errors_add(errs, place(conf, line), line, __VA_ARGS__)
+#define WARN(conf, line, ...)  hg_conf_errors_warn(errs, place(conf, line), line, __VA_ARGS__)
+
+static void upstream_names(const struct hg_conf *conf, char *ret, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < conf->upstreams_count && at < size; i++)
+        at += (size_t)snprintf(ret + at, size - at, "%s%s", i ? ", " : "", conf->upstreams[i].name);
+}
+
+static int resolve_upstream(const struct hg_conf *conf, struct hg_conf_tenant *tenant,
+                            struct hg_conf_errors *errs)
+{
+    unsigned line = tenant->lines[HG_CONF_TENANT_upstream];
+    char names[400];
+    if (tenant->disabled) {
+        tenant->upstream_index = HG_CONF_NO_UPSTREAM;
+        return 0;
+    }
+    upstream_names(conf, names, sizeof names);
+    if (tenant->upstream[0]) {
+        tenant->upstream_index = hg_conf_upstream_find(conf, tenant->upstream);
+        if (tenant->upstream_index != HG_CONF_NO_UPSTREAM)
+            return 0;
+        ERROR(conf, line, "unknown upstream '%s' of tenant '%s' (accepted: %s)", tenant->upstream,
+              tenant->name, names);
+        return -EINVAL;
+    }
+    tenant->upstream_index = 0;
+    if (conf->upstreams_count == 1)
+        return 0;
+    line = tenant->lines[HG_CONF_TENANT_name];
+    ERROR(conf, line, "no upstream for tenant '%s', and there are %zu (accepted: %s)", tenant->name,
+          conf->upstreams_count, names);
+    return -EINVAL;
+}
+
+/* Towards an embedded store a tenant is part of the key as such. Who was made by an opcode always
+   has a prefix, so that nobody's keys move when another one comes or goes. */
+static char *prefix_of(const struct hg_conf *conf, const struct hg_conf_tenant *tenant)
+{
+    char *prefix;
+    if (tenant->disabled)
+        return strdup(tenant->key_prefix);
+    const struct hg_conf_upstream *upstream = &conf->upstreams[tenant->upstream_index];
+    if (upstream->kind == HG_CONF_KIND_EMBEDDED)
+        return strdup("");
+    if (tenant->lines[HG_CONF_TENANT_key_prefix])
+        return strdup(tenant->key_prefix);
+    if (upstream->tenant_count < 2 && !tenant->by_opcode)
+        return strdup("");
+    return asprintf(&prefix, "%s:", tenant->name) < 0 ? NULL : prefix;
+}
+
+static int resolve_tenants(struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    int rc = 0;
+    for (size_t i = 0; i < conf->upstreams_count; i++)
+        conf->upstreams[i].tenant_count = 0;
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        struct hg_conf_tenant *tenant = &conf->tenants[i];
+        if (resolve_upstream(conf, tenant, errs) != 0)
+            rc = -EINVAL;
+        else if (!tenant->disabled)
+            conf->upstreams[tenant->upstream_index].tenant_count++;
+        if (!tenant->lines[HG_CONF_TENANT_reserved])
+            tenant->reserved = conf->default_throttle_reserved_units;
+        if (!tenant->lines[HG_CONF_TENANT_hard_limit])
+            tenant->hard_limit = conf->default_throttle_hard_limit;
+    }
+    for (size_t i = 0; !rc && i < conf->tenants_count; i++) {
+        struct hg_conf_tenant *tenant = &conf->tenants[i];
+        if (!tenant->effective_prefix && !(tenant->effective_prefix = prefix_of(conf, tenant)))
+            rc = -ENOMEM;
+    }
+    return rc;
+}
+
+int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    if (!conf->state_path) {
+        int n = conf->state_file[0] ? asprintf(&conf->state_path, "%s", conf->state_file)
+                                    : asprintf(&conf->state_path, "%s/state.json", conf->data_dir);
+        if (n < 0) {
+            conf->state_path = NULL;
+            return -ENOMEM;
+        }
+    }
+    return resolve_tenants(conf, errs);
+}
+
+static void check_listeners(const struct hg_conf *conf, bool insecure, struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < conf->listen_count; i++) {
+        const struct hg_conf_listen *listen = &conf->listen[i];
+        unsigned line = listen->lines[HG_CONF_LISTEN_address];
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(listen->address.text, conf->listen[j].address.text) == 0 &&
+                (listen->address.is_unix || listen->address.port))
+                ERROR(conf, line, "repeated listener '%s' (accepted: once)", listen->address.text);
+        if (listen->lines[HG_CONF_LISTEN_mode] && !listen->address.is_unix)
+            ERROR(conf, listen->lines[HG_CONF_LISTEN_mode],
+                  "'mode' has no effect on listener '%s' (accepted: on unix sockets)",
+                  listen->address.text);
+        if (conf->users_file[0] || hg_conf_address_is_local(&listen->address))
+            continue;
+        if (insecure)
+            WARN(conf, line, "listener '%s' lets everybody do everything, without a login",
+                 listen->address.text);
+        else
+            ERROR(conf, line,
+                  "listener '%s' would let everybody do everything (accepted: a users_file, or "
+                  "loopback and unix sockets, or --insecure)",
+                  listen->address.text);
+    }
+}
+
+struct named {
+    const char *name;
+    unsigned line;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    const struct named *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left->line > right->line) - (left->line < right->line);
+}
+
+static void check_unique(const struct hg_conf *conf, const char *noun, struct named *named,
+                         size_t count, struct hg_conf_errors *errs)
+{
+    qsort(named, count, sizeof *named, compare_named);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(named[i - 1].name, named[i].name) == 0)
+            ERROR(conf, named[i].line, "repeated %s '%s' (accepted: once, and it is in line %u)",
+                  noun, named[i].name, named[i - 1].line);
+}
+
+static int check_names(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    size_t count =
+        conf->tenants_count > conf->upstreams_count ? conf->tenants_count : conf->upstreams_count;
+    struct named *named = calloc(count + 1, sizeof *named);
+    if (!named)
+        return -ENOMEM;
+    for (size_t i = 0; i < conf->upstreams_count; i++)
+        named[i] = (struct named){conf->upstreams[i].name,
+                                  conf->upstreams[i].lines[HG_CONF_UPSTREAM_name]};
+    check_unique(conf, "upstream", named, conf->upstreams_count, errs);
+    for (size_t i = 0; i < conf->tenants_count; i++)
+        named[i] =
+            (struct named){conf->tenants[i].name, conf->tenants[i].lines[HG_CONF_TENANT_name]};
+    check_unique(conf, "tenant", named, conf->tenants_count, errs);
+    free(named);
+    return 0;
+}
+
+static void check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < conf->upstreams_count; i++) {
+        const struct hg_conf_upstream *upstream = &conf->upstreams[i];
+        unsigned line = upstream->lines[HG_CONF_UPSTREAM_name];
+        if (upstream->kind == HG_CONF_KIND_EMBEDDED && upstream->name[0] == '.')
+            ERROR(conf, line, "upstream '%s' cannot name a file (accepted: no dot in front)",
+                  upstream->name);
+        for (size_t j = 0; j < upstream->servers_count; j++) {
+            const struct hg_conf_upstream_server *server = &upstream->servers[j];
+            unsigned at = server->lines[HG_CONF_UPSTREAM_SERVER_address];
+            if (!server->address.is_unix && server->address.port == 0)
+                ERROR(conf, at, "port 0 in server '%s' (accepted: 1 to 65535)",
+                      server->address.text);
+            for (size_t k = 0; k < j; k++)
+                if (strcmp(server->address.text, upstream->servers[k].address.text) == 0)
+                    ERROR(conf, at, "repeated server '%s' of upstream '%s' (accepted: once)",
+                          server->address.text, upstream->name);
+            if (server->weight != 1 && upstream->ring == HG_CONF_RING_MODULA)
+                WARN(conf, at, "weight of server '%s' has no effect with ring modula",
+                     server->address.text);
+        }
+        if (upstream->hash == HG_CONF_HASH_CRC && upstream->ring != HG_CONF_RING_MODULA &&
+            upstream->servers_count > 1)
+            WARN(conf,
+                 upstream->lines[HG_CONF_UPSTREAM_hash] ? upstream->lines[HG_CONF_UPSTREAM_hash]
+                                                        : line,
+                 "hash crc has 15 bits: with ring %s all keys of upstream '%s' go to one server",
+                 hg_conf_ring_name(upstream->ring), upstream->name);
+        if (upstream->kind == HG_CONF_KIND_MEMCACHED &&
+            upstream->backend_timeout_ms > conf->request_deadline_ms)
+            WARN(conf, line,
+                 "backend_timeout_ms %" PRIu64
+                 " of upstream '%s' is beyond request_deadline_ms %" PRIu64,
+                 upstream->backend_timeout_ms, upstream->name, conf->request_deadline_ms);
+    }
+}
+
+static void check_server(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    unsigned line = conf->lines[HG_CONF_SERVER_throttle_max_wait_ms];
+    if (conf->throttle_max_wait_ms > conf->request_deadline_ms)
+        ERROR(conf, line ? line : conf->lines[HG_CONF_SERVER_request_deadline_ms],
+              "throttle_max_wait_ms '%" PRIu64
+              "' exceeds request_deadline_ms (accepted: 0 to %" PRIu64 ")",
+              conf->throttle_max_wait_ms, conf->request_deadline_ms);
+    line = conf->lines[HG_CONF_SERVER_max_value_bytes];
+    if (conf->max_value_bytes + FRAME_EXTRAS > conf->max_frame_bytes)
+        ERROR(conf, line ? line : conf->lines[HG_CONF_SERVER_max_frame_bytes],
+              "max_value_bytes '%" PRIu64 "' does not fit into max_frame_bytes '%" PRIu64
+              "' (accepted: at least %d less)",
+              conf->max_value_bytes, conf->max_frame_bytes, FRAME_EXTRAS);
+}
+
+/* One key space for two tenants is allowed, but seldom meant. */
+static void check_prefixes(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *tenant = &conf->tenants[i];
+        unsigned line = tenant->lines[HG_CONF_TENANT_key_prefix];
+        if (tenant->disabled)
+            continue;
+        if (line && conf->upstreams[tenant->upstream_index].kind == HG_CONF_KIND_EMBEDDED) {
+            ERROR(conf, line,
+                  "'key_prefix' has no effect on tenant '%s', whose upstream '%s' is embedded and "
+                  "keeps tenants apart anyway",
+                  tenant->name, conf->upstreams[tenant->upstream_index].name);
+            continue;
+        }
+        size_t len = strlen(tenant->effective_prefix);
+        if (len)
+            WARN(conf, line ? line : tenant->lines[HG_CONF_TENANT_name],
+                 "key prefix '%s' of tenant '%s' leaves %zu bytes for a key; longer keys are "
+                 "answered "
+                 "0x04",
+                 tenant->effective_prefix, tenant->name, KEY_MAX - len);
+    }
+}
+
+static bool is_prefix(const char *of, const char *text)
+{
+    return strncmp(of, text, strlen(of)) == 0;
+}
+
+/* Only tenants with a prefix of their own choosing can collide; the default ones end in a colon,
+   which no name has. */
+static void check_overlaps(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *a = &conf->tenants[i];
+        if (a->disabled || !a->lines[HG_CONF_TENANT_key_prefix] ||
+            conf->upstreams[a->upstream_index].kind == HG_CONF_KIND_EMBEDDED)
+            continue;
+        for (size_t j = 0; j < conf->tenants_count; j++) {
+            const struct hg_conf_tenant *b = &conf->tenants[j];
+            bool told = j < i && b->lines[HG_CONF_TENANT_key_prefix];
+            if (i == j || told || b->disabled || a->upstream_index != b->upstream_index)
+                continue;
+            if (is_prefix(a->effective_prefix, b->effective_prefix) ||
+                is_prefix(b->effective_prefix, a->effective_prefix))
+                WARN(conf, a->lines[HG_CONF_TENANT_key_prefix],
+                     "tenants '%s' and '%s' share keys: prefix '%s' and '%s' overlap", a->name,
+                     b->name, a->effective_prefix, b->effective_prefix);
+        }
+    }
+}
+
+static void units_text(uint64_t units, char ret[24])
+{
+    if (units == HG_CONF_UNLIMITED)
+        strcpy(ret, "unlimited");
+    else
+        snprintf(ret, 24, "%" PRIu64, units);
+}
+
+static void check_pair(const struct hg_conf *conf, unsigned line, const char *whose,
+                       const char *reserved_name, uint64_t reserved, const char *limit_name,
+                       uint64_t limit, struct hg_conf_errors *errs)
+{
+    char r[24], l[24];
+    if (reserved <= limit)
+        return;
+    units_text(reserved, r);
+    units_text(limit, l);
+    ERROR(conf, line, "%s '%s'%s exceeds %s (accepted: 0 to %s)", reserved_name, r, whose,
+          limit_name, l);
+}
+
+static void check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    uint64_t sum = 0;
+    unsigned line = conf->lines[HG_CONF_SERVER_default_throttle_reserved_units];
+    check_pair(conf, line ? line : conf->lines[HG_CONF_SERVER_default_throttle_hard_limit], "",
+               "default_throttle_reserved_units", conf->default_throttle_reserved_units,
+               "default_throttle_hard_limit", conf->default_throttle_hard_limit, errs);
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *tenant = &conf->tenants[i];
+        char whose[120];
+        snprintf(whose, sizeof whose, " of tenant '%s'", tenant->name);
+        line = tenant->lines[HG_CONF_TENANT_reserved];
+        if (!line)
+            line = tenant->lines[HG_CONF_TENANT_hard_limit];
+        if (line) /* both inherited: said once, above */
+            check_pair(conf, line, whose, "reserved", tenant->reserved, "hard_limit",
+                       tenant->hard_limit, errs);
+        if (tenant->reserved != HG_CONF_UNLIMITED && !tenant->disabled &&
+            __builtin_add_overflow(sum, tenant->reserved, &sum))
+            sum = HG_CONF_UNLIMITED;
+    }
+    if (conf->node_capacity != HG_CONF_UNLIMITED && sum > conf->node_capacity)
+        WARN(conf, conf->lines[HG_CONF_SERVER_node_capacity],
+             "reservations of %" PRIu64 " units/s exceed node_capacity %" PRIu64
+             ": all are honoured, and nothing is left for the free pool",
+             sum, conf->node_capacity);
+}
+
+static size_t faults(const struct hg_conf_errors *errs)
+{
+    return errs->error_count + errs->errors_left_out;
+}
+
+int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    size_t before = faults(errs);
+    check_prefixes(conf, errs);
+    check_overlaps(conf, errs);
+    check_limits(conf, errs);
+    return faults(errs) > before ? -EINVAL : 0;
+}
+
+int hg_conf_check(const struct hg_conf *conf, bool insecure, struct hg_conf_errors *errs)
+{
+    size_t before = faults(errs);
+    check_server(conf, errs);
+    check_listeners(conf, insecure, errs);
+    int rc = check_names(conf, errs);
+    if (rc)
+        return rc;
+    check_upstreams(conf, errs);
+    rc = hg_conf_check_tenants(conf, errs);
+    return faults(errs) > before ? -EINVAL : rc;
+}

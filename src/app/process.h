@@ -1,0 +1,128 @@
+// process - everything one running server consists of, and who owns which part
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   main thread         signals, ticks, listeners, drain; reads the live buckets under `lock`
+//   housekeeping        configuration, users, state file, directories, statistics, administration
+//   workers             clients and stores (src/front)
+//   login helpers       password checks (login.c)
+//
+// What housekeeping changes and the main thread reads (the directory in force) is behind `lock`,
+// which is held for a moment a tick and never on a request's path.
+#ifndef HG_APP_PROCESS_H
+#define HG_APP_PROCESS_H
+
+#include <pthread.h>
+
+#include "app/conf.h"
+#include "app/state.h"
+#include "app/users.h"
+#include "core/credittick.h"
+#include "front/front.h"
+#include "front/listener.h"
+#include "front/worker.h"
+
+struct hg_logins;
+struct hg_resolver;
+
+/* A users snapshot with its readers counted: what hg_directory.users points to. */
+struct hg_users_ref {
+    _Atomic unsigned refs;
+    struct hg_users *users;
+};
+
+struct hg_process {
+    /* the configuration: housekeeping's, once the threads run */
+    const char *conf_path;
+    struct hg_conf_overrides overrides;
+    struct hg_conf *file;      /* as in the file */
+    struct hg_state *state;    /* as set by opcode */
+    struct hg_conf *effective; /* both together: what is in force */
+    struct hg_users_ref *users;
+
+    struct hg_front front;
+    struct hg_credit_node node;
+    struct hg_worker *workers;
+    struct hg_logins *logins;
+    struct hg_listeners *listeners;
+
+    pthread_mutex_t lock;
+    struct hg_directory *directory; /* in force; under lock */
+    pthread_mutex_t slot_lock;
+    bool slots[HG_UPSTREAMS_MAX]; /* upstream slots in use; under slot_lock */
+    struct hg_resolver *resolver;
+
+    struct hg_loop loop; /* main thread's */
+    struct hg_mailbox mailbox;
+    struct hg_timer tick_timer, drain_timer;
+    struct event signals[5];
+    struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
+    struct hg_fair *tick_scratch;
+    size_t tick_room;
+    bool overcommitted; /* warned that reservations exceed the capacity */
+    bool draining;
+    uint64_t drain_until_us;
+
+    struct hg_loop house_loop; /* housekeeping's */
+    struct hg_mailbox house;
+    pthread_t house_thread;
+    struct hg_letter reload_letter;
+    _Atomic bool reload_posted;
+
+    hg_counter ticks, reloads, reload_errors;
+    uint64_t start_wall_s;
+};
+
+/* Reads the configuration, sets everything up, runs until a signal ends it, tears down in reverse.
+   The exit status. Messages go to stderr before the log is open. */
+int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overrides);
+
+/* ---- publish.c: from settings to directories ---- */
+
+/* Makes the directory of `effective` and `users`; reuses the records of the one in force. Nothing is
+   in force yet. 0, or -errno with `why` filled. */
+HG_MUST_USE int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
+                                   struct hg_users_ref *users, struct hg_directory **ret,
+                                   char why[512]);
+/* Puts the directory in force everywhere. `effective` becomes process->effective. 0 or -ENOMEM
+   (then nothing has changed). `purge`: a bucket that goes takes its items in an embedded store with
+   it (its name; NULL: none). */
+HG_MUST_USE int hg_publish(struct hg_process *process, struct hg_conf *effective,
+                           struct hg_directory *directory, const char *purge);
+/* Drops a prepared directory. */
+void hg_publish_abandon(struct hg_process *process, struct hg_directory *directory);
+
+struct hg_users_ref *hg_users_ref_new(struct hg_users *users);
+void hg_users_ref_unref(void *users);
+/* The users of a directory (hooks.c). */
+const struct hg_users *hg_users_of(const struct hg_directory *directory);
+
+/* ---- upstreams.c ---- */
+
+/* Opens the shared part of an upstream. 0, or -errno with `why`. */
+HG_MUST_USE int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *conf,
+                                 struct hg_upstream **ret, char why[512]);
+/* What can change while it runs. */
+void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstream *conf);
+/* The key space of a bucket in an embedded upstream; 0 for other kinds. */
+HG_MUST_USE int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket,
+                                   uint32_t *ret_id);
+/* The bucket is deleted: its items go. */
+void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
+/* The same for what an earlier bucket of the name may have left. */
+void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
+/* Rows of `stats upstreams`. */
+void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
+
+/* ---- hooks.c ---- */
+void hg_hooks_init(struct hg_process *process);
+
+/* ---- admin.c, stats.c: run on housekeeping ---- */
+void hg_admin_on_job(struct hg_process *process, struct hg_job *job);
+void hg_stats_on_job(struct hg_process *process, struct hg_job *job);
+/* Reads file and users again and publishes. 0, or -EINVAL with all messages in `why` (malloc'd). */
+HG_MUST_USE int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why);
+
+/* --describe-stats */
+void hg_stats_describe(FILE *to);
+
+#endif

@@ -1,0 +1,300 @@
+// publish - from settings to the directory that workers see
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Prepare makes everything that can fail (records, stores, memory) while the old directory is in
+// force; publish only swaps. So a change is all or nothing.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/login.h"
+#include "app/process.h"
+#include "base/log.h"
+
+struct hg_users_ref *hg_users_ref_new(struct hg_users *users)
+{
+    struct hg_users_ref *ref = calloc(1, sizeof *ref);
+    if (ref == NULL)
+        return NULL;
+    atomic_init(&ref->refs, 1);
+    ref->users = users;
+    return ref;
+}
+
+void hg_users_ref_unref(void *users)
+{
+    struct hg_users_ref *ref = users;
+    if (ref == NULL || atomic_fetch_sub(&ref->refs, 1) > 1)
+        return;
+    hg_users_free(ref->users);
+    free(ref);
+}
+
+static void fill_settings(struct hg_front_settings *to, const struct hg_conf *conf,
+                          const struct hg_users *users)
+{
+    *to = (struct hg_front_settings){
+        .max_frame_bytes = (uint32_t)conf->max_frame_bytes,
+        .max_value_bytes = (uint32_t)conf->max_value_bytes,
+        .high_water_bytes = (uint32_t)conf->client_output_high_water_bytes,
+        .idle_timeout_s = (uint32_t)conf->idle_timeout_s,
+        .keepalive_s = (uint32_t)conf->tcp_keepalive_s,
+        .request_deadline_us = conf->request_deadline_ms * 1000,
+        .throttle_max_wait_us = conf->throttle_max_wait_ms * 1000,
+        .slow_request_us = conf->slow_request_ms * 1000,
+        .read_unit_bytes = (uint32_t)conf->read_unit_bytes,
+        .write_unit_bytes = (uint32_t)conf->write_unit_bytes,
+        .login_required = hg_users_login_required(users),
+    };
+}
+
+/* Limits that the stores took over when they were opened: a reload does not change them. */
+static void keep_opened(struct hg_front_settings *to, const struct hg_directory *before)
+{
+    if (before == NULL)
+        return;
+    to->max_frame_bytes = before->settings.max_frame_bytes;
+    to->max_value_bytes = before->settings.max_value_bytes;
+}
+
+static struct hg_upstream *find_upstream(const struct hg_directory *directory, const char *name)
+{
+    return directory != NULL ? hg_directory_upstream(directory, hg_span_str(name)) : NULL;
+}
+
+static int add_upstreams(struct hg_process *process, const struct hg_conf *conf,
+                         struct hg_directory *directory, char why[512])
+{
+    for (size_t i = 0; i < conf->upstreams_count; i++) {
+        struct hg_upstream *upstream =
+            find_upstream(process->directory, conf->upstreams[i].name);
+        if (upstream != NULL) {
+            hg_upstream_ref(upstream);
+        } else {
+            int rc = hg_upstream_open(process, &conf->upstreams[i], &upstream, why);
+            if (rc != 0)
+                return rc;
+        }
+        directory->upstreams[directory->upstream_count++] = upstream;
+    }
+    return 0;
+}
+
+/* May the record go on as it is, or do its items live elsewhere now? */
+static bool still_fits(const struct hg_bucket *bucket, const struct hg_conf_tenant *tenant,
+                       const struct hg_upstream *upstream)
+{
+    return bucket != NULL && atomic_load(&bucket->state) != HG_BUCKET_DELETED &&
+           bucket->upstream == upstream && strcmp(bucket->prefix, tenant->effective_prefix) == 0;
+}
+
+static struct hg_bucket *new_bucket(struct hg_process *process, const struct hg_conf_tenant *tenant,
+                                    struct hg_upstream *upstream, char why[512])
+{
+    struct hg_bucket *bucket = hg_bucket_new(tenant->name, process->front.worker_count);
+    char *prefix = strdup(tenant->effective_prefix);
+    if (bucket == NULL || prefix == NULL) {
+        hg_bucket_unref(bucket);
+        free(prefix);
+        snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
+        return NULL;
+    }
+    free(bucket->prefix);
+    bucket->prefix = prefix;
+    bucket->prefix_len = strlen(prefix);
+    if (upstream == NULL)
+        return bucket;
+    bucket->upstream = hg_upstream_ref(upstream);
+    /* A bucket that is created now is empty, whatever an earlier one of the name has left. */
+    if (process->directory != NULL && tenant->by_opcode)
+        hg_upstream_forget(upstream, tenant->name);
+    if (hg_upstream_tenant(upstream, tenant->name, &bucket->tenant_id) != 0) {
+        snprintf(why, 512, "cannot make room for tenant '%s' in store '%s'", tenant->name,
+                 upstream->name);
+        hg_bucket_unref(bucket);
+        return NULL;
+    }
+    return bucket;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct hg_bucket *left = *(struct hg_bucket *const *)a;
+    const struct hg_bucket *right = *(struct hg_bucket *const *)b;
+    return strcmp(left->name, right->name);
+}
+
+static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
+                       struct hg_directory *directory, char why[512])
+{
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *tenant = &conf->tenants[i];
+        struct hg_upstream *upstream = NULL;
+        struct hg_bucket *bucket = NULL;
+        if (tenant->upstream_index != HG_CONF_NO_UPSTREAM)
+            upstream = directory->upstreams[tenant->upstream_index];
+        if (process->directory != NULL)
+            bucket = hg_directory_bucket(process->directory, hg_span_str(tenant->name));
+        bucket = still_fits(bucket, tenant, upstream)
+                     ? hg_bucket_ref(bucket)
+                     : new_bucket(process, tenant, upstream, why);
+        if (bucket == NULL)
+            return -ENOMEM;
+        directory->buckets[directory->bucket_count++] = bucket;
+    }
+    qsort(directory->buckets, directory->bucket_count, sizeof directory->buckets[0], by_name);
+    return 0;
+}
+
+int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
+                       struct hg_users_ref *users, struct hg_directory **ret, char why[512])
+{
+    struct hg_directory *directory =
+        hg_directory_new(effective->tenants_count, effective->upstreams_count);
+    if (directory == NULL) {
+        snprintf(why, 512, "no memory is left");
+        return -ENOMEM;
+    }
+    fill_settings(&directory->settings, effective, users->users);
+    keep_opened(&directory->settings, process->directory);
+    atomic_fetch_add(&users->refs, 1);
+    directory->users = users;
+    directory->users_unref = hg_users_ref_unref;
+    int rc = add_upstreams(process, effective, directory, why);
+    if (rc == 0)
+        rc = add_buckets(process, effective, directory, why);
+    if (rc != 0) {
+        hg_directory_unref(directory);
+        return rc;
+    }
+    *ret = directory;
+    return 0;
+}
+
+void hg_publish_abandon(struct hg_process *process, struct hg_directory *directory)
+{
+    (void)process;
+    hg_directory_unref(directory);
+}
+
+/* ---- putting it in force ---- */
+
+static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
+{
+    return (struct hg_credit_settings){
+        .capacity = conf->node_capacity,
+        .slot_ms = (uint32_t)conf->throttle_slot_ms,
+        .free_pool = conf->free_pool == HG_CONF_FREE_POOL_FAIR ? HG_FREE_POOL_FAIR
+                                                               : HG_FREE_POOL_FIRST_COME,
+        .slow_start_percent = (uint32_t)conf->slow_start_percent,
+    };
+}
+
+static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
+{
+    atomic_store(&bucket->state, tenant->disabled ? HG_BUCKET_DISABLED : HG_BUCKET_ACTIVE);
+    atomic_store(&bucket->credit_mode, (int)tenant->credit_mode);
+    atomic_store(&bucket->reject_status, (int)tenant->reject_status);
+    atomic_store(&bucket->data_limit_status, tenant->data_limit_status);
+    atomic_store(&bucket->max_connections, (unsigned)tenant->max_connections);
+    atomic_store(&bucket->allow_flush, tenant->allow_flush);
+    hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
+                         tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
+}
+
+static bool is_new(const struct hg_directory *before, const struct hg_bucket *bucket)
+{
+    return before == NULL ||
+           hg_directory_bucket(before, hg_span(bucket->name, bucket->name_len)) != bucket;
+}
+
+static void set_records(struct hg_process *process, const struct hg_conf *conf,
+                        struct hg_directory *directory)
+{
+    for (size_t i = 0; i < conf->upstreams_count; i++) {
+        struct hg_upstream *upstream = find_upstream(directory, conf->upstreams[i].name);
+        atomic_store(&upstream->shared, conf->upstreams[i].tenant_count > 1);
+        hg_upstream_update(upstream, &conf->upstreams[i]);
+    }
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *tenant = &conf->tenants[i];
+        struct hg_bucket *bucket = hg_directory_bucket(directory, hg_span_str(tenant->name));
+        if (is_new(process->directory, bucket))
+            hg_credit_bucket_init(&process->node, &bucket->credit, bucket->credit_lanes,
+                                  tenant->reserved, tenant->hard_limit);
+        set_bucket(bucket, tenant);
+    }
+}
+
+/* Buckets that are in force and not in the new directory: their waiting requests get 0x08. Returns
+   the one of the name `purge`, counted, or NULL. */
+static struct hg_bucket *end_removed(struct hg_process *process,
+                                     const struct hg_directory *directory, const char *purge)
+{
+    const struct hg_directory *before = process->directory;
+    struct hg_bucket *purged = NULL;
+    for (size_t i = 0; before != NULL && i < before->bucket_count; i++) {
+        struct hg_bucket *bucket = before->buckets[i];
+        if (!is_new(directory, bucket))
+            continue;
+        atomic_store(&bucket->state, HG_BUCKET_DELETED);
+        if (purge != NULL && strcmp(purge, bucket->name) == 0)
+            purged = hg_bucket_ref(bucket);
+    }
+    return purged;
+}
+
+static int make_tick_room(struct hg_process *process, size_t buckets)
+{
+    if (buckets <= process->tick_room)
+        return 0;
+    size_t room = buckets * 2;
+    struct hg_credit_bucket **list = calloc(room, sizeof *list);
+    struct hg_fair *scratch = calloc(room, sizeof *scratch);
+    if (list == NULL || scratch == NULL) {
+        free(list);
+        free(scratch);
+        return -ENOMEM;
+    }
+    free(process->tick_buckets);
+    free(process->tick_scratch);
+    process->tick_buckets = list;
+    process->tick_scratch = scratch;
+    process->tick_room = room;
+    return 0;
+}
+
+int hg_publish(struct hg_process *process, struct hg_conf *effective,
+               struct hg_directory *directory, const char *purge)
+{
+    struct hg_credit_settings settings = credit_settings(effective);
+    struct hg_bucket *purged = NULL;
+    pthread_mutex_lock(&process->lock);
+    int rc = make_tick_room(process, directory->bucket_count);
+    if (rc == 0) {
+        hg_credit_set(&process->node, &settings);
+        set_records(process, effective, directory);
+        purged = end_removed(process, directory, purge);
+        struct hg_directory *old = process->directory;
+        process->directory = directory;
+        hg_directory_unref(old);
+        hg_conf_free(process->effective);
+        process->effective = effective;
+    }
+    pthread_mutex_unlock(&process->lock);
+    if (rc != 0)
+        return rc;
+    for (unsigned w = 0; process->workers != NULL && w < process->front.worker_count; w++)
+        if (hg_worker_give_directory(&process->workers[w], directory) != 0)
+            hg_log_error("worker=%u msg=\"no memory to hand over new settings: it keeps the old\"",
+                         w);
+    if (purged != NULL && purged->upstream != NULL)
+        hg_upstream_purge(purged->upstream, purged->name, purged->tenant_id);
+    hg_bucket_unref(purged);
+    if (process->listeners != NULL)
+        hg_listeners_set_max(process->listeners, (unsigned)effective->max_connections);
+    if (process->logins != NULL)
+        hg_logins_set_queue_max(process->logins, (unsigned)effective->login_queue);
+    return 0;
+}

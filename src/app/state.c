@@ -1,0 +1,213 @@
+// state - settings made by opcode: keeping and changing them
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/state_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/adminjson.h"
+#include "app/conf_build.h"
+
+struct hg_state *hg_state_new(void)
+{
+    return calloc(1, sizeof(struct hg_state));
+}
+
+static void entry_fini(struct hg_state_bucket *entry)
+{
+    free(entry->name);
+    hg_adminjson_free_bucket(entry->created);
+}
+
+void hg_state_free(struct hg_state *state)
+{
+    if (!state)
+        return;
+    for (size_t i = 0; i < state->count; i++)
+        entry_fini(&state->buckets[i]);
+    free(state->buckets);
+    free(state);
+}
+
+struct hg_conf_tenant *hg_state_copy_settings(const struct hg_conf_tenant *settings)
+{
+    struct hg_conf_tenant *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    if (hg_conf_object_copy(HG_CONF_SCOPE_TENANT, settings, copy) != 0) {
+        hg_adminjson_free_bucket(copy);
+        return NULL;
+    }
+    copy->by_opcode = true;
+    return copy;
+}
+
+struct hg_state *hg_state_clone(const struct hg_state *state)
+{
+    struct hg_state *copy = hg_state_new();
+    if (!copy)
+        return NULL;
+    copy->node = state->node;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct hg_state_bucket *from = &state->buckets[i];
+        struct hg_state_bucket *to = hg_state_entry(copy, from->name, strlen(from->name));
+        if (to) {
+            to->has_throttle = from->has_throttle;
+            to->deleted = from->deleted;
+            to->data_limit = from->data_limit;
+            to->throttle = from->throttle;
+        }
+        if (!to || (from->created && !(to->created = hg_state_copy_settings(from->created)))) {
+            hg_state_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+struct hg_state_bucket *hg_state_find(const struct hg_state *state, const char *name, size_t len)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (strlen(state->buckets[i].name) == len && memcmp(state->buckets[i].name, name, len) == 0)
+            return &state->buckets[i];
+    return NULL;
+}
+
+struct hg_state_bucket *hg_state_entry(struct hg_state *state, const char *name, size_t len)
+{
+    struct hg_state_bucket *entry = hg_state_find(state, name, len);
+    if (entry)
+        return entry;
+    if (state->count == state->room) {
+        size_t room = state->room ? state->room * 2 : 8;
+        void *more = reallocarray(state->buckets, room, sizeof *state->buckets);
+        if (!more)
+            return NULL;
+        state->buckets = more;
+        state->room = room;
+    }
+    entry = &state->buckets[state->count];
+    *entry = (struct hg_state_bucket){.name = strndup(name, len)};
+    if (!entry->name)
+        return NULL;
+    state->count++;
+    return entry;
+}
+
+/* Takes an entry out if it says nothing any more. */
+static void drop_if_empty(struct hg_state *state, struct hg_state_bucket *entry)
+{
+    if (entry->has_throttle || entry->deleted || entry->data_limit || entry->created)
+        return;
+    entry_fini(entry);
+    *entry = state->buckets[--state->count];
+}
+
+static void set_units(struct hg_state_units *to, struct hg_state_units from)
+{
+    if (from.mark == HG_STATE_DEFAULT)
+        *to = (struct hg_state_units){HG_STATE_ABSENT, 0};
+    else if (from.mark == HG_STATE_VALUE)
+        *to = from;
+}
+
+int hg_state_set_node(struct hg_state *state, const struct hg_state_node *node)
+{
+    set_units(&state->node.capacity, node->capacity);
+    set_units(&state->node.default_reserved, node->default_reserved);
+    set_units(&state->node.default_hard_limit, node->default_hard_limit);
+    return 0;
+}
+
+static struct hg_state_units or_default(struct hg_state_units units)
+{
+    return units.mark == HG_STATE_VALUE ? units : (struct hg_state_units){HG_STATE_DEFAULT, 0};
+}
+
+int hg_state_set_throttle(struct hg_state *state, struct hg_span bucket,
+                          const struct hg_state_throttle *throttle)
+{
+    struct hg_state_bucket *entry = hg_state_entry(state, (const char *)bucket.at, bucket.len);
+    if (!entry)
+        return -ENOMEM;
+    if (entry->deleted)
+        return -ENOENT;
+    entry->has_throttle = true;
+    entry->throttle.reserved = or_default(throttle->reserved);
+    entry->throttle.hard_limit = or_default(throttle->hard_limit);
+    return 0;
+}
+
+int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket, uint16_t status)
+{
+    struct hg_state_bucket *entry = hg_state_entry(state, (const char *)bucket.at, bucket.len);
+    if (!entry)
+        return -ENOMEM;
+    if (entry->deleted)
+        return -ENOENT;
+    entry->data_limit = status;
+    drop_if_empty(state, entry);
+    return 0;
+}
+
+int hg_state_create_bucket(struct hg_state *state, const struct hg_conf *conf,
+                           const struct hg_conf_tenant *settings)
+{
+    struct hg_conf_tenant *created = hg_state_copy_settings(settings);
+    if (!created)
+        return -ENOMEM;
+    if (!created->upstream[0] && conf->upstreams_count == 1) {
+        char *upstream = strdup(conf->upstreams[0].name);
+        if (!upstream) {
+            hg_adminjson_free_bucket(created);
+            return -ENOMEM;
+        }
+        free(created->upstream);
+        created->upstream = upstream;
+        created->lines[HG_CONF_TENANT_upstream] = HG_CONF_BY_OPCODE;
+    }
+    struct hg_state_bucket *entry = hg_state_entry(state, settings->name, strlen(settings->name));
+    if (!entry) {
+        hg_adminjson_free_bucket(created);
+        return -ENOMEM;
+    }
+    hg_adminjson_free_bucket(entry->created);
+    entry->created = created;
+    entry->has_throttle = false;
+    entry->data_limit = 0;
+    entry->deleted = false;
+    return 0;
+}
+
+int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
+                           struct hg_span bucket)
+{
+    struct hg_state_bucket *entry = hg_state_entry(state, (const char *)bucket.at, bucket.len);
+    if (!entry)
+        return -ENOMEM;
+    hg_adminjson_free_bucket(entry->created);
+    entry->created = NULL;
+    entry->has_throttle = false;
+    entry->data_limit = 0;
+    entry->deleted = hg_conf_tenant_find(conf, (const char *)bucket.at, bucket.len) != NULL;
+    drop_if_empty(state, entry);
+    return 0;
+}
+
+void hg_state_unset_node(struct hg_state *state)
+{
+    state->node =
+        (struct hg_state_node){{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
+}
+
+void hg_state_unset_bucket(struct hg_state *state, struct hg_span bucket)
+{
+    struct hg_state_bucket *entry = hg_state_find(state, (const char *)bucket.at, bucket.len);
+    if (!entry)
+        return;
+    entry->has_throttle = false;
+    entry->deleted = false;
+    entry->data_limit = 0;
+    drop_if_empty(state, entry);
+}

@@ -1,0 +1,293 @@
+// upstreams - the stores of the configuration, opened: shared parts here, workers' parts on demand
+// SPDX-License-Identifier: BSD-3-Clause
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/process.h"
+#include "back/embedded.h"
+#include "back/memcached.h"
+#include "back/upstream.h"
+#include "base/log.h"
+
+#define WAITING_MAX 10000 /* calls of a worker that may wait for one server */
+
+/* What hg_upstream.impl points to. */
+struct impl {
+    struct hg_process *process;
+    enum hg_conf_kind kind;
+    struct hg_embedded_shared *embedded;
+    struct hg_upstream_shared *memcached;
+    uint32_t max_connections; /* to a server, of the whole process */
+    pthread_mutex_t lock;
+    struct hg_memcached_times times; /* under lock */
+};
+
+static void free_impl(struct impl *impl)
+{
+    if (impl == NULL)
+        return;
+    hg_embedded_close(impl->embedded);
+    if (impl->memcached != NULL)
+        hg_upstream_shared_free(impl->memcached);
+    pthread_mutex_destroy(&impl->lock);
+    free(impl);
+}
+
+/* ---- workers' parts ---- */
+
+/* This worker's part of the connections: as even as it goes, at least one. */
+static uint32_t share_of(const struct impl *impl, unsigned worker)
+{
+    uint32_t workers = impl->process->front.worker_count;
+    uint32_t share = impl->max_connections / workers + (worker < impl->max_connections % workers);
+    return share > 0 ? share : 1;
+}
+
+static struct hg_store *open_memcached(struct impl *impl, struct hg_worker *worker)
+{
+    struct hg_store *store = hg_memcached_store_new(
+        impl->memcached, &worker->loop, &worker->mailbox, &worker->blobs, &worker->outs,
+        worker->index, share_of(impl, worker->index));
+    if (store == NULL)
+        return NULL;
+    pthread_mutex_lock(&impl->lock);
+    struct hg_memcached_times times = impl->times;
+    pthread_mutex_unlock(&impl->lock);
+    hg_memcached_store_set_times(store, &times);
+    return store;
+}
+
+static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worker *worker)
+{
+    struct impl *impl = upstream->impl;
+    struct hg_store *store = NULL;
+    if (impl->kind == HG_CONF_KIND_MEMCACHED)
+        return open_memcached(impl, worker);
+    int rc = hg_embedded_store_new(impl->embedded, &worker->loop, &store);
+    if (rc != 0)
+        hg_log_error("upstream=%s worker=%u msg=\"cannot open the store: %s\"", upstream->name,
+                     worker->index, strerror(-rc));
+    return rc == 0 ? store : NULL;
+}
+
+static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
+{
+    struct impl *impl = upstream->impl;
+    if (impl->kind != HG_CONF_KIND_MEMCACHED)
+        return;
+    pthread_mutex_lock(&impl->lock);
+    struct hg_memcached_times times = impl->times;
+    pthread_mutex_unlock(&impl->lock);
+    hg_memcached_store_set_times(store, &times);
+}
+
+/* ---- shared parts ---- */
+
+static void release_slot(struct hg_process *process, unsigned slot)
+{
+    pthread_mutex_lock(&process->slot_lock);
+    process->slots[slot] = false;
+    pthread_mutex_unlock(&process->slot_lock);
+}
+
+static int take_slot(struct hg_process *process, unsigned *ret_slot)
+{
+    int rc = -ENOSPC;
+    pthread_mutex_lock(&process->slot_lock);
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX && rc != 0; slot++) {
+        if (process->slots[slot])
+            continue;
+        process->slots[slot] = true;
+        *ret_slot = slot;
+        rc = 0;
+    }
+    pthread_mutex_unlock(&process->slot_lock);
+    return rc;
+}
+
+static void retire(struct hg_upstream *upstream)
+{
+    struct impl *impl = upstream->impl;
+    struct hg_process *process = impl->process;
+    unsigned slot = upstream->slot;
+    free_impl(impl);
+    free(upstream);
+    release_slot(process, slot);
+}
+
+static struct hg_memcached_times times_of(const struct hg_conf_upstream *conf)
+{
+    return (struct hg_memcached_times){(uint32_t)conf->connect_timeout_ms,
+                                       (uint32_t)conf->backend_timeout_ms,
+                                       (uint32_t)conf->queue_timeout_ms,
+                                       (uint32_t)conf->reconnect_max_ms};
+}
+
+static int share_memcached(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
+{
+    struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
+    struct hg_memcached_conf to;
+    char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
+    hg_memcached_conf_init(&to);
+    for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
+        servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
+                                             (uint32_t)conf->servers[i].weight};
+    to.name = conf->name;
+    to.ring = (struct hg_ring_conf){servers, (uint32_t)conf->servers_count,
+                                    hg_conf_ring_name(conf->ring),
+                                    conf->hash == HG_CONF_HASH_DEFAULT
+                                        ? NULL
+                                        : hg_conf_hash_name(conf->hash)};
+    to.times = times_of(conf);
+    to.pool_depth = (uint32_t)conf->pool_depth;
+    to.pool_max_bytes = conf->pool_max_bytes;
+    to.pool_max_connections = (uint32_t)conf->pool_max_connections;
+    to.pool_idle_timeout_s = (uint32_t)conf->pool_idle_timeout_s;
+    to.pool_queue_max = WAITING_MAX;
+    to.max_reply_bytes = (uint32_t)impl->process->file->max_frame_bytes;
+    to.keepalive_s = (uint32_t)impl->process->file->tcp_keepalive_s;
+    to.eject_servers = conf->eject_servers;
+    impl->times = to.times;
+    impl->max_connections = to.pool_max_connections;
+    if (servers != NULL)
+        impl->memcached = hg_upstream_shared_new(&to, impl->process->resolver,
+                                                 impl->process->front.worker_count, ring_why);
+    free(servers);
+    if (impl->memcached != NULL)
+        return 0;
+    snprintf(why, 512, "cannot open upstream '%s': %s", conf->name, ring_why);
+    return -EINVAL;
+}
+
+static int share_embedded(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
+{
+    const struct hg_conf *file = impl->process->file;
+    struct hg_embedded_options options = {
+        .data_dir = file->data_dir,
+        .name = conf->name,
+        .sync = (enum hg_embedded_sync)conf->sync,
+        .writing = HG_EMBEDDED_WRITING_AUTO,
+        .workers = impl->process->front.worker_count,
+        .max_bytes = conf->embedded_max_bytes,
+        .max_value_bytes = (uint32_t)file->max_value_bytes,
+        .timeout_us = file->request_deadline_ms * 1000,
+    };
+    return hg_embedded_open(&options, &impl->embedded, why, 512);
+}
+
+int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *conf,
+                     struct hg_upstream **ret, char why[512])
+{
+    struct hg_upstream *upstream = calloc(1, sizeof *upstream);
+    struct impl *impl = calloc(1, sizeof *impl);
+    int rc = upstream != NULL && impl != NULL ? take_slot(process, &upstream->slot) : -ENOMEM;
+    if (rc != 0) {
+        snprintf(why, 512, rc == -ENOMEM ? "no memory is left" : "too many upstreams");
+        free(upstream);
+        free(impl);
+        return rc;
+    }
+    impl->process = process;
+    impl->kind = conf->kind;
+    pthread_mutex_init(&impl->lock, NULL);
+    snprintf(upstream->name, sizeof upstream->name, "%s", conf->name);
+    upstream->kind = hg_conf_kind_name(conf->kind);
+    atomic_init(&upstream->refs, 1);
+    upstream->flush_is_private = conf->kind == HG_CONF_KIND_EMBEDDED;
+    upstream->open = open_store;
+    upstream->refresh = refresh_store;
+    upstream->retire = retire;
+    upstream->impl = impl;
+    rc = conf->kind == HG_CONF_KIND_MEMCACHED ? share_memcached(impl, conf, why)
+                                              : share_embedded(impl, conf, why);
+    if (rc != 0) {
+        retire(upstream);
+        return rc;
+    }
+    *ret = upstream;
+    return 0;
+}
+
+void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
+{
+    struct impl *impl = upstream->impl;
+    pthread_mutex_lock(&impl->lock);
+    impl->times = times_of(conf);
+    pthread_mutex_unlock(&impl->lock);
+    atomic_store(&upstream->allow_flush, conf->allow_flush);
+    atomic_store(&upstream->miss_on_fault,
+                 conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
+}
+
+int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket, uint32_t *ret_id)
+{
+    struct impl *impl = upstream->impl;
+    *ret_id = 0;
+    return impl->embedded != NULL ? hg_embedded_tenant_id(impl->embedded, bucket, ret_id) : 0;
+}
+
+void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id)
+{
+    struct impl *impl = upstream->impl;
+    if (impl->embedded == NULL)
+        return;
+    int rc = hg_embedded_tenant_delete(impl->embedded, tenant_id);
+    if (rc != 0 && rc != -ENOENT)
+        hg_log_error("upstream=%s tenant=%s msg=\"cannot remove the items of the deleted bucket: "
+                     "%s\"",
+                     upstream->name, bucket, strerror(-rc));
+}
+
+void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket)
+{
+    uint32_t id;
+    if (hg_upstream_tenant(upstream, bucket, &id) == 0)
+        hg_upstream_purge(upstream, bucket, id);
+}
+
+/* ---- statistics ---- */
+
+static void memcached_stats(const char *name, const struct impl *impl, struct hg_job *job)
+{
+    char row[256];
+    for (uint32_t i = 0; i < impl->memcached->count; i++) {
+        const struct hg_server *server = &impl->memcached->servers[i];
+        uint64_t sums[HG_UPSTREAM_STATS] = {0};
+        hg_server_sum(server, sums);
+        snprintf(row, sizeof row, "%s:%u:address", name, i);
+        hg_job_stat(job, row, "%s", server->address);
+        snprintf(row, sizeof row, "%s:%u:state", name, i);
+        hg_job_stat(job, row, "%s", hg_server_state(server));
+        for (unsigned s = 0; s < HG_UPSTREAM_STATS; s++) {
+            snprintf(row, sizeof row, "%s:%u:%s", name, i, hg_upstream_stat_rows[s].name);
+            hg_job_stat(job, row, "%llu", (unsigned long long)sums[s]);
+        }
+    }
+}
+
+static void embedded_stats(const char *name, const struct impl *impl, struct hg_job *job)
+{
+    char row[256];
+    struct hg_embedded_stats stats;
+    hg_embedded_stats_read(impl->embedded, &stats);
+#define HG_EMBEDDED_STAT(field, kind, help)                                                        \
+    snprintf(row, sizeof row, "%s:" #field, name);                                                 \
+    hg_job_stat(job, row, "%llu", (unsigned long long)stats.field);
+#include "back/embedded_stats.def"
+#undef HG_EMBEDDED_STAT
+}
+
+void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
+{
+    const struct impl *impl = upstream->impl;
+    char row[256];
+    snprintf(row, sizeof row, "%s:kind", upstream->name);
+    hg_job_stat(job, row, "%s", upstream->kind);
+    if (impl->memcached != NULL)
+        memcached_stats(upstream->name, impl, job);
+    else
+        embedded_stats(upstream->name, impl, job);
+}

@@ -1,0 +1,188 @@
+// link - one pipelined connection to a server
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   CONNECTING ─► [HANDSHAKE: probe sent] ─► READY ─► [DRAINING] ─► DEAD, freed after the turn
+//
+//   slots:   head                                tail          ring of 2^n, sequence number =
+//   opaque
+//             ▼                                   ▼
+//         ... [call 17][forgotten][call 19][call 20] ...
+//             └ the next reply must be its        └ the next request goes here
+//
+// A request is encoded straight into the queue of the socket and takes a slot; the queue is sent
+// once per turn. Replies are read into the hub's scratch room, parsed there, and matched in order;
+// opaque and opcode must be those of the oldest slot, or the connection is closed: its stream has
+// lost its meaning. A call that timed out or whose client has gone leaves its slot "forgotten",
+// which counts toward the depth until its reply has come and been dropped, so a late reply never
+// meets another request. What is left of an incomplete reply waits in a blob of the reply's exact
+// size, which the result then refers to.
+//
+// The owner (back/pool) hears of every change; a link ends in hg_link_end only, where the owner
+// settles what is unanswered. Belongs to the worker's thread.
+#ifndef HG_BACK_LINK_H
+#define HG_BACK_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "back/addrs.h"
+#include "back/dialect.h"
+#include "back/hub.h"
+#include "back/store.h"
+#include "back/upstream_stats.h"
+#include "base/attr.h"
+
+#define HG_LINK_LARGE_BYTES 65536 /* a value of this size holds up what is behind it */
+
+enum hg_link_state {
+    HG_LINK_CONNECTING,
+    HG_LINK_HANDSHAKE,
+    HG_LINK_READY,
+    HG_LINK_DRAINING, /* takes nothing new, ends when all is answered */
+    HG_LINK_DEAD
+};
+
+enum hg_link_why {
+    HG_LINK_REFUSED,    /* nobody listens there */
+    HG_LINK_NO_CONNECT, /* the connection or the handshake failed otherwise */
+    HG_LINK_CLOSED,     /* by the server, or broken on the way */
+    HG_LINK_GARBAGE,    /* a reply that is none, or not the one expected */
+    HG_LINK_SILENT,     /* no byte for too long */
+    HG_LINK_MEMORY,     /* ours ran out */
+    HG_LINK_LET_GO      /* we do not need it any more */
+};
+
+struct hg_link_slot {
+    struct hg_call *call; /* NULL: forgotten, or a probe */
+    uint64_t sent_us;
+    uint64_t expire_us;
+    uint32_t bytes; /* of the request */
+    uint8_t tag;
+    bool moved; /* came from another link, and does not move again */
+};
+
+struct hg_link_limits {
+    uint32_t depth;      /* requests without a reply */
+    uint32_t max_reply;  /* bytes */
+    uint64_t max_bytes;  /* of requests without a reply */
+    uint64_t timeout_us; /* for a reply */
+    uint64_t silent_us;  /* without a byte while something is expected */
+};
+
+struct hg_link;
+
+struct hg_link_owner {
+    void (*on_ready)(struct hg_link *link);
+    /* It was full and has room again. */
+    void (*on_room)(struct hg_link *link);
+    /* Replies came, `in_time` of them for calls that still waited; the oldest had waited so long.
+       May end the link. */
+    void (*on_answers)(struct hg_link *link, uint32_t in_time, uint64_t waited_us);
+    /* The call is about to be answered HG_FAULT_TIMEOUT. */
+    void (*on_timeout)(struct hg_link *link, const struct hg_call *call, uint64_t waited_us);
+    /* The link is DEAD and closed; `was` is its last state. Every slot must be settled. */
+    void (*on_end)(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error);
+};
+
+struct hg_link {
+    /* what every request and reply touches */
+    struct hg_hub *hub;
+    const struct hg_dialect *dialect;
+    const struct hg_link_limits *limits; /* the owner's; may change */
+    struct hg_upstream_counters *counters;
+    struct hg_link_slot *slots;
+    uint32_t mask, head, tail;
+    uint8_t state; /* enum hg_link_state */
+    bool full;     /* the owner was not yet told of room */
+    bool blocked;  /* the socket is full, the loop will tell */
+    bool probe;    /* must answer before it is READY */
+    bool large_out;
+    uint64_t bytes;     /* of requests without a reply */
+    uint64_t expire_us; /* no call expires before */
+    uint64_t heard_us;  /* last byte received, or the link stopped being idle */
+    struct hg_out out;
+    /* the rest */
+    struct hg_blob *part; /* of a reply whose length is known; else what there is lies in `start` */
+    uint64_t part_total, part_have;
+    uint8_t start[HG_DIALECT_HEAD_BYTES];
+    struct hg_list dirty_node;
+    struct hg_list node; /* the owner's, while not DEAD */
+    const struct hg_link_owner *owner;
+    void *pool;          /* the owner */
+    uint32_t pool_index; /* the owner's use */
+    uint32_t keepalive_s;
+    const char *server; /* for results */
+    const struct hg_addrs *addrs;
+    uint32_t tried; /* addresses that failed */
+    int fd;
+    struct event read_event, write_event;
+};
+
+/* NULL when memory is out. It is not connected yet. */
+HG_MUST_USE struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect,
+                                        const struct hg_link_limits *limits,
+                                        const struct hg_link_owner *owner, void *pool,
+                                        struct hg_upstream_counters *counters);
+/* Connects it to one of `addrs` (at least one; the owner's, until it is up), trying each in turn;
+   on_ready or on_end follow, perhaps before this returns. `probe`: ask something first, and be
+   READY when that is answered. */
+void hg_link_connect(struct hg_link *link, const struct hg_addrs *addrs, bool probe);
+/* The same with a socket that is connected already. */
+void hg_link_adopt(struct hg_link *link, int fd, bool probe);
+void hg_link_end(struct hg_link *link, enum hg_link_why why, int error);
+/* Takes nothing new, ends when it is empty. */
+void hg_link_drain(struct hg_link *link);
+/* For the hub only. */
+void hg_link_flush(struct hg_link *link);
+void hg_link_free(struct hg_link *link);
+
+/* Index of the address that is being tried, or was taken. */
+static inline uint32_t hg_link_addr(const struct hg_link *link)
+{
+    return (link->addrs->start + link->tried) % link->addrs->count;
+}
+
+static inline uint32_t hg_link_pending(const struct hg_link *link)
+{
+    return link->tail - link->head;
+}
+
+static inline bool hg_link_has_room(const struct hg_link *link)
+{
+    return link->tail - link->head < link->limits->depth && link->bytes < link->limits->max_bytes;
+}
+
+/* May a call follow that must not use another link? It would wait behind others for the sake of its
+   order only, so for it the depth is twice as large. */
+static inline bool hg_link_has_slack(const struct hg_link *link)
+{
+    return link->tail - link->head < 2 * link->limits->depth &&
+           link->bytes < 2 * link->limits->max_bytes;
+}
+
+/* Is a large value on its way, in either direction? */
+static inline bool hg_link_is_large(const struct hg_link *link)
+{
+    return link->large_out || link->part_total >= HG_LINK_LARGE_BYTES;
+}
+
+/* Takes a call; the link has room. False: it cannot be said, *ret_fault says why. */
+HG_MUST_USE bool hg_link_submit(struct hg_link *link, struct hg_call *call,
+                                enum hg_fault *ret_fault);
+/* Forgets a pending call. */
+void hg_link_cancel(struct hg_link *link, struct hg_call *call);
+/* Answers calls whose time is over; ends a link that is silent. */
+void hg_link_tick(struct hg_link *link, uint64_t now_us);
+/* Microseconds that the oldest request has waited; 0 when there is none. */
+uint64_t hg_link_waited_us(const struct hg_link *link, uint64_t now_us);
+
+/* For the owner's on_end: sequence number of the first request of which no byte was sent. */
+uint32_t hg_link_first_unsent(const struct hg_link *link);
+/* Answers the calls from the oldest up to, not including, number `end`. */
+void hg_link_fail(struct hg_link *link, uint32_t end, enum hg_fault fault);
+/* Hands all requests that are left, none of which was sent, to the links that `target` names;
+   those for which it answers NULL, and which were moved before, are answered HG_FAULT_DOWN. */
+void hg_link_move(struct hg_link *link,
+                  struct hg_link *(*target)(void *arg, const struct hg_call *call), void *arg);
+
+#endif

@@ -1,0 +1,203 @@
+// server - one server of an upstream, as all workers of the process know it
+// SPDX-License-Identifier: BSD-3-Clause
+#include "back/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static const char *const state_names[] = {
+    [HG_BREAKER_CLOSED] = "closed",
+    [HG_BREAKER_OPEN] = "open",
+    [HG_BREAKER_HALF_OPEN] = "half-open",
+    [HG_BREAKER_RAMP] = "ramp",
+};
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+    /* Jitter needs no secret: if the kernel has nothing yet, the time will do. */
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
+        seed = hg_now_us();
+    return seed;
+}
+
+int hg_server_init(struct hg_server *server, const char *upstream, uint32_t index,
+                   const char *address, uint16_t default_port, uint32_t workers,
+                   uint64_t reconnect_max_us, uint32_t max_connections, _Atomic uint32_t *changes)
+{
+    char host[256];
+    uint16_t port;
+    bool is_unix;
+    memset(server, 0, sizeof *server);
+    if (hg_addr_split(address, default_port, host, &port, &is_unix) != 0)
+        return -EINVAL;
+    server->upstream = upstream;
+    server->index = index;
+    server->workers = workers;
+    server->default_port = default_port;
+    server->changes = changes;
+    server->named = hg_addr_parse(address, default_port, &server->addrs.list[0]) != 0;
+    server->addrs.count = server->named ? 0 : 1;
+    server->address = strdup(address);
+    server->counters = aligned_alloc(HG_CACHE_LINE, workers * sizeof(struct hg_upstream_counters));
+    if (server->address == NULL || server->counters == NULL) {
+        free(server->address);
+        free(server->counters);
+        return -ENOMEM;
+    }
+    memset(server->counters, 0, workers * sizeof(struct hg_upstream_counters));
+    pthread_mutex_init(&server->lock, NULL);
+    hg_breaker_init(&server->breaker, reconnect_max_us, max_connections, random_seed());
+    return 0;
+}
+
+void hg_server_fini(struct hg_server *server)
+{
+    pthread_mutex_destroy(&server->lock);
+    free(server->address);
+    free(server->counters);
+}
+
+void hg_server_sum(const struct hg_server *server, uint64_t *sums)
+{
+    memset(sums, 0, HG_UPSTREAM_STATS * sizeof sums[0]);
+    for (uint32_t w = 0; w < server->workers; w++)
+        hg_upstream_counters_add(&server->counters[w], sums);
+}
+
+const char *hg_server_state(const struct hg_server *server)
+{
+    return state_names[hg_breaker_state(&server->breaker)];
+}
+
+void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_max_us)
+{
+    pthread_mutex_lock(&server->lock);
+    server->breaker.backoff.max_us = reconnect_max_us;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* Between these two the breaker may be changed. */
+static enum hg_breaker_state enter(struct hg_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    return hg_breaker_state(&server->breaker);
+}
+
+static void leave(struct hg_server *server, uint32_t worker, enum hg_breaker_state was)
+{
+    enum hg_breaker_state is = hg_breaker_state(&server->breaker);
+    pthread_mutex_unlock(&server->lock);
+    if (is == was)
+        return;
+    bool could = was == HG_BREAKER_CLOSED || was == HG_BREAKER_RAMP;
+    bool can = is == HG_BREAKER_CLOSED || is == HG_BREAKER_RAMP;
+    if (could != can)
+        atomic_fetch_add_explicit(server->changes, 1, memory_order_release);
+    if (is == HG_BREAKER_OPEN && could) {
+        hg_upstream_count(&server->counters[worker], HG_UPSTREAM_BREAKER_OPENS, 1);
+        hg_log_warn("upstream=%s server=%s msg=\"server is out, requests are refused\"",
+                    server->upstream, server->address);
+    } else if (is == HG_BREAKER_RAMP) {
+        hg_log_info("upstream=%s server=%s msg=\"server is back\"", server->upstream,
+                    server->address);
+    } else {
+        hg_log_debug("upstream=%s server=%s msg=\"breaker %s\"", server->upstream, server->address,
+                     state_names[is]);
+    }
+}
+
+enum hg_breaker_connect hg_server_take_connect(struct hg_server *server, uint32_t worker,
+                                               uint64_t now_us, uint64_t *ret_next_us)
+{
+    enum hg_breaker_state was = enter(server);
+    enum hg_breaker_connect may = hg_breaker_take_connect(&server->breaker, now_us);
+    *ret_next_us = hg_breaker_next_us(&server->breaker);
+    leave(server, worker, was);
+    return may;
+}
+
+void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_connected(&server->breaker, kind, now_us);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                           bool refused, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_failed(&server->breaker, kind, refused, now_us);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_abandoned(&server->breaker, kind);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_lost(&server->breaker, failed, now_us);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_sent(&server->breaker, n, now_us);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_answered(struct hg_server *server, uint32_t worker)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_answered(&server->breaker);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
+                            uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_timeout(&server->breaker, key_hash, now_us);
+    leave(server, worker, was);
+}
+
+bool hg_server_get_addrs(struct hg_server *server, uint64_t since_us, struct hg_addrs *ret_addrs)
+{
+    pthread_mutex_lock(&server->lock);
+    bool have = server->addrs.count > 0 && (!server->named || server->resolved_us >= since_us);
+    if (have)
+        *ret_addrs = server->addrs;
+    pthread_mutex_unlock(&server->lock);
+    return have;
+}
+
+void hg_server_put_addrs(struct hg_server *server, const struct hg_addrs *addrs, uint64_t now_us)
+{
+    pthread_mutex_lock(&server->lock);
+    uint32_t start = server->addrs.start;
+    server->addrs = *addrs;
+    server->addrs.start = start < addrs->count ? start : 0;
+    server->resolved_us = now_us;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void hg_server_start_with(struct hg_server *server, uint32_t start)
+{
+    pthread_mutex_lock(&server->lock);
+    server->addrs.start = start < server->addrs.count ? start : 0;
+    pthread_mutex_unlock(&server->lock);
+}

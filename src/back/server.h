@@ -1,0 +1,78 @@
+// server - one server of an upstream, as all workers of the process know it
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Its breaker, its addresses and what each worker counts. A request looks at the breaker's state
+// with one relaxed load; everything that changes something takes the mutex, which happens for
+// connections, time-outs and sums of what was sent, never for a request.
+#ifndef HG_BACK_SERVER_H
+#define HG_BACK_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "back/addrs.h"
+#include "back/upstream_stats.h"
+#include "base/attr.h"
+#include "core/breaker.h"
+
+struct hg_server {
+    struct hg_breaker breaker;
+    bool named; /* the address is a name, to be resolved at each reconnect */
+    uint32_t index;
+    uint32_t workers;
+    const char *upstream; /* names for texts */
+    char *address;
+    uint16_t default_port;
+    pthread_mutex_t lock;
+    struct hg_addrs addrs;                 /* under the lock */
+    uint64_t resolved_us;                  /* when they were found; under the lock */
+    _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
+    struct hg_upstream_counters *counters; /* one set for each worker */
+};
+
+/* 0, -ENOMEM, or -EINVAL when `address` is none. `upstream` and `changes` are referred
+   to. */
+HG_MUST_USE int hg_server_init(struct hg_server *server, const char *upstream, uint32_t index,
+                               const char *address, uint16_t default_port, uint32_t workers,
+                               uint64_t reconnect_max_us, uint32_t max_connections,
+                               _Atomic uint32_t *changes);
+void hg_server_fini(struct hg_server *server);
+
+static inline bool hg_server_may_send(const struct hg_server *server)
+{
+    return hg_breaker_may_send(&server->breaker);
+}
+
+/* Sums over the workers; `sums` has HG_UPSTREAM_STATS numbers. From any thread. */
+void hg_server_sum(const struct hg_server *server, uint64_t *sums);
+/* "closed", "open", "half-open", "ramp". From any thread. */
+const char *hg_server_state(const struct hg_server *server);
+void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_max_us);
+
+/* The breaker's functions of the same names, under the lock, with changes logged and counted for
+   `worker`. */
+HG_MUST_USE enum hg_breaker_connect hg_server_take_connect(struct hg_server *server,
+                                                           uint32_t worker, uint64_t now_us,
+                                                           uint64_t *ret_next_us);
+void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind, uint64_t now_us);
+void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                           bool refused, uint64_t now_us);
+void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
+                              enum hg_breaker_connect kind);
+void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us);
+void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
+void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
+void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
+                            uint64_t now_us);
+
+/* The addresses, if they are fixed or were found at `since_us` or later. */
+HG_MUST_USE bool hg_server_get_addrs(struct hg_server *server, uint64_t since_us,
+                                     struct hg_addrs *ret_addrs);
+void hg_server_put_addrs(struct hg_server *server, const struct hg_addrs *addrs, uint64_t now_us);
+/* Which address is to be tried first from now on. */
+void hg_server_start_with(struct hg_server *server, uint32_t start);
+
+#endif

@@ -1,0 +1,126 @@
+// upstream - the servers of a memcached upstream, as the whole process shares them
+// SPDX-License-Identifier: BSD-3-Clause
+#include "back/upstream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hg_memcached_conf_init(struct hg_memcached_conf *conf)
+{
+    *conf = (struct hg_memcached_conf){
+        .name = "",
+        .ring = {.kind = "ketama"},
+        .times = {.connect_timeout_ms = 500,
+                  .backend_timeout_ms = 1000,
+                  .queue_timeout_ms = 1000,
+                  .reconnect_max_ms = 1000},
+        .pool_depth = 64,
+        .pool_max_bytes = 256 * 1024,
+        .pool_max_connections = 64,
+        .pool_idle_timeout_s = 120,
+        .pool_queue_max = 10000,
+        .max_reply_bytes = 64 * 1024 * 1024,
+        .keepalive_s = 60,
+    };
+}
+
+static char *copy_text(const char *text)
+{
+    return strdup(text != NULL ? text : "");
+}
+
+static bool copy_conf(struct hg_upstream_shared *shared, const struct hg_memcached_conf *conf)
+{
+    shared->conf = *conf;
+    shared->conf.name = copy_text(conf->name);
+    shared->conf.ring.kind = copy_text(conf->ring.kind);
+    shared->conf.ring.hash = copy_text(conf->ring.hash);
+    shared->ring_servers = calloc(conf->ring.count, sizeof *shared->ring_servers);
+    shared->conf.ring.servers = shared->ring_servers;
+    shared->conf.ring.count = 0;
+    if (shared->conf.name == NULL || shared->conf.ring.kind == NULL ||
+        shared->conf.ring.hash == NULL || shared->ring_servers == NULL)
+        return false;
+    for (uint32_t i = 0; i < conf->ring.count; i++) {
+        shared->ring_servers[i].weight = conf->ring.servers[i].weight;
+        shared->ring_servers[i].address = copy_text(conf->ring.servers[i].address);
+        if (shared->ring_servers[i].address == NULL)
+            return false;
+        shared->conf.ring.count++;
+    }
+    return true;
+}
+
+static int set_up_servers(struct hg_upstream_shared *shared, uint32_t workers, char *why)
+{
+    const struct hg_memcached_conf *conf = &shared->conf;
+    snprintf(why, HG_RING_WHY_BYTES, "memory is out");
+    shared->servers = calloc(conf->ring.count, sizeof *shared->servers);
+    if (shared->servers == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < conf->ring.count; i++) {
+        struct hg_server *server = &shared->servers[i];
+        int rc = hg_server_init(server, conf->name, i, conf->ring.servers[i].address, HG_RING_PORT,
+                                workers, (uint64_t)conf->times.reconnect_max_ms * 1000,
+                                conf->pool_max_connections, &shared->changes);
+        if (rc != 0)
+            return rc;
+        shared->count++;
+        if (server->named && shared->resolver == NULL) {
+            snprintf(why, HG_RING_WHY_BYTES, "'%.80s' is a name and nobody looks up names",
+                     server->address);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+/* A ring that can be built: every worker builds its own of the same configuration. */
+static bool try_ring(const struct hg_ring_conf *conf, char *why)
+{
+    struct hg_ring *ring = hg_ring_new(conf, NULL, why);
+    hg_ring_free(ring);
+    return ring != NULL;
+}
+
+struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_memcached_conf *conf,
+                                                  struct hg_resolver *resolver, uint32_t workers,
+                                                  char why[HG_RING_WHY_BYTES])
+{
+    if (!try_ring(&conf->ring, why))
+        return NULL;
+    struct hg_upstream_shared *shared = calloc(1, sizeof *shared);
+    if (shared == NULL) {
+        snprintf(why, HG_RING_WHY_BYTES, "memory is out");
+        return NULL;
+    }
+    shared->resolver = resolver;
+    if (!copy_conf(shared, conf)) {
+        snprintf(why, HG_RING_WHY_BYTES, "memory is out");
+        hg_upstream_shared_free(shared);
+        return NULL;
+    }
+    if (set_up_servers(shared, workers, why) != 0) {
+        hg_upstream_shared_free(shared);
+        return NULL;
+    }
+    return shared;
+}
+
+void hg_upstream_shared_free(struct hg_upstream_shared *shared)
+{
+    if (shared == NULL)
+        return;
+    for (uint32_t i = 0; i < shared->count; i++)
+        hg_server_fini(&shared->servers[i]);
+    for (uint32_t i = 0; i < shared->conf.ring.count; i++)
+        free((char *)(uintptr_t)shared->ring_servers[i].address);
+    free(shared->servers);
+    free(shared->ring_servers);
+    free((char *)(uintptr_t)shared->conf.name);
+    free((char *)(uintptr_t)shared->conf.ring.kind);
+    free((char *)(uintptr_t)shared->conf.ring.hash);
+    free(shared);
+}

@@ -1,0 +1,195 @@
+// listener - accepts clients and hands each to the least loaded worker
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define BACKLOG 4096
+
+struct listener {
+    struct hg_listeners *all;
+    struct listener *next;
+    int fd;
+    struct hg_addr addr;
+    struct event event;
+};
+
+struct hg_listeners {
+    struct hg_loop *loop;
+    struct hg_front *front;
+    struct listener *first;
+    _Atomic unsigned max_connections;
+    struct hg_timer pause;
+    struct hg_listeners_stats stats;
+};
+
+static struct hg_worker *least_loaded(struct hg_front *front, unsigned *ret_total)
+{
+    struct hg_worker *best = &front->workers[0];
+    unsigned best_load = UINT32_MAX;
+    *ret_total = 0;
+    for (unsigned w = 0; w < front->worker_count; w++) {
+        unsigned load = atomic_load_explicit(&front->workers[w].load, memory_order_relaxed);
+        *ret_total += load;
+        if (load < best_load) {
+            best_load = load;
+            best = &front->workers[w];
+        }
+    }
+    return best;
+}
+
+static void hand_over(struct hg_listeners *all, int fd, const struct hg_addr *peer)
+{
+    unsigned total;
+    unsigned max = atomic_load_explicit(&all->max_connections, memory_order_relaxed);
+    struct hg_worker *worker = least_loaded(all->front, &total);
+    bool over = total >= max;
+    hg_counter_add(&all->stats.accepted, 1);
+    if (over)
+        hg_counter_add(&all->stats.over_limit, 1);
+    if (total >= (uint64_t)max + HG_OVER_LIMIT_GUESTS) {
+        hg_counter_add(&all->stats.refused, 1);
+        close(fd);
+        return;
+    }
+    if (hg_worker_give_client(worker, fd, peer, over) != 0) {
+        hg_counter_add(&all->stats.failed, 1);
+        close(fd);
+    }
+}
+
+/* True when another connection may be there. */
+static bool accept_one(struct listener *listener)
+{
+    struct hg_addr peer = {.len = sizeof peer.sa};
+    int fd = accept4(listener->fd, (struct sockaddr *)&peer.sa, &peer.len,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        if (peer.len == 0 || peer.sa.ss_family == AF_UNIX)
+            peer = listener->addr;
+        hand_over(listener->all, fd, &peer);
+        return true;
+    }
+    if (errno == EINTR || errno == ECONNABORTED)
+        return true;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return false;
+    struct hg_listeners *all = listener->all;
+    hg_counter_add(&all->stats.failed, 1);
+    hg_log_error("msg=\"cannot accept a connection: %s; trying again in a moment\"",
+                 strerror(errno));
+    for (struct listener *l = all->first; l != NULL; l = l->next)
+        event_del(&l->event);
+    if (hg_loop_timer_arm(&all->pause, HG_ACCEPT_PAUSE_US) != 0)
+        hg_log_error("msg=\"cannot set a timer: accepting has stopped\"");
+    return false;
+}
+
+static void on_acceptable(evutil_socket_t fd, short what, void *arg)
+{
+    struct listener *listener = arg;
+    (void)fd;
+    (void)what;
+    hg_loop_stamp(listener->all->loop);
+    for (unsigned n = 0; n < HG_ACCEPT_BUDGET && accept_one(listener); n++)
+        ;
+}
+
+static void on_pause_over(struct hg_timer *timer)
+{
+    struct hg_listeners *all = HG_CONTAINER_OF(timer, struct hg_listeners, pause);
+    if (hg_listeners_start(all) != 0)
+        hg_log_error("msg=\"cannot watch the listeners: accepting has stopped\"");
+}
+
+struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct hg_front *front,
+                                      unsigned max_connections)
+{
+    struct hg_listeners *all = calloc(1, sizeof *all);
+    if (all == NULL)
+        return NULL;
+    all->loop = loop;
+    all->front = front;
+    atomic_init(&all->max_connections, max_connections);
+    if (hg_loop_timer_init(loop, &all->pause, 0, on_pause_over) != 0) {
+        free(all);
+        return NULL;
+    }
+    return all;
+}
+
+int hg_listeners_add(struct hg_listeners *all, const struct hg_addr *addr, unsigned unix_mode,
+                     struct hg_addr *ret_bound)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return -ENOMEM;
+    listener->all = all;
+    listener->addr = *addr;
+    listener->fd = hg_sock_listen(addr, BACKLOG, unix_mode);
+    if (listener->fd < 0) {
+        int rc = listener->fd;
+        free(listener);
+        return rc;
+    }
+    if (addr->sa.ss_family != AF_UNIX) {
+        listener->addr.len = sizeof listener->addr.sa;
+        if (getsockname(listener->fd, (struct sockaddr *)&listener->addr.sa,
+                        &listener->addr.len) != 0)
+            listener->addr = *addr;
+    }
+    event_assign(&listener->event, all->loop->base, listener->fd, EV_READ | EV_PERSIST,
+                 on_acceptable, listener);
+    listener->next = all->first;
+    all->first = listener;
+    if (ret_bound != NULL)
+        *ret_bound = listener->addr;
+    return 0;
+}
+
+void hg_listeners_set_max(struct hg_listeners *all, unsigned max_connections)
+{
+    atomic_store(&all->max_connections, max_connections);
+}
+
+int hg_listeners_start(struct hg_listeners *all)
+{
+    for (struct listener *l = all->first; l != NULL; l = l->next)
+        if (event_add(&l->event, NULL) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
+void hg_listeners_close(struct hg_listeners *all)
+{
+    hg_loop_timer_fini(&all->pause);
+    while (all->first != NULL) {
+        struct listener *listener = all->first;
+        all->first = listener->next;
+        event_del(&listener->event);
+        close(listener->fd);
+        if (listener->addr.sa.ss_family == AF_UNIX)
+            unlink(((struct sockaddr_un *)&listener->addr.sa)->sun_path);
+        free(listener);
+    }
+}
+
+void hg_listeners_free(struct hg_listeners *all)
+{
+    if (all == NULL)
+        return;
+    hg_listeners_close(all);
+    free(all);
+}
+
+const struct hg_listeners_stats *hg_listeners_stats(const struct hg_listeners *all)
+{
+    return &all->stats;
+}

@@ -1,0 +1,36 @@
+// listener - accepts clients and hands each to the least loaded worker
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Lives on the main thread's loop. At most HG_ACCEPT_BUDGET connections are taken a turn, so that a
+// flood of connections does not delay ticks; when descriptors run out accepting pauses for a moment.
+#ifndef HG_FRONT_LISTENER_H
+#define HG_FRONT_LISTENER_H
+
+#include "front/worker.h"
+
+#define HG_ACCEPT_BUDGET     64
+#define HG_ACCEPT_PAUSE_US   100000
+#define HG_OVER_LIMIT_GUESTS 256 /* connections over the limit that are told so; more are closed */
+
+struct hg_listeners;
+
+struct hg_listeners_stats {
+    hg_counter accepted, over_limit, refused, failed;
+};
+
+/* `max_connections` may change later. NULL when memory is out. */
+HG_MUST_USE struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct hg_front *front,
+                                                  unsigned max_connections);
+/* Listens on one more address. 0 or -errno; *ret_bound (may be NULL) gets the address with the real
+   port. */
+HG_MUST_USE int hg_listeners_add(struct hg_listeners *listeners, const struct hg_addr *addr,
+                                 unsigned unix_mode, struct hg_addr *ret_bound);
+void hg_listeners_set_max(struct hg_listeners *listeners, unsigned max_connections);
+/* Starts to accept; the sockets have been listening since they were added. 0 or -errno. */
+HG_MUST_USE int hg_listeners_start(struct hg_listeners *listeners);
+/* Stops accepting and removes the files of unix sockets. */
+void hg_listeners_close(struct hg_listeners *listeners);
+void hg_listeners_free(struct hg_listeners *listeners);
+const struct hg_listeners_stats *hg_listeners_stats(const struct hg_listeners *listeners);
+
+#endif

@@ -1,0 +1,158 @@
+// lane - one tenant's load on one thread: what to send next, and what became of it
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//     worker (a thread) --- lane (tenant A) --- connections
+//                      `--- lane (tenant B) --- connections
+//
+// A lane belongs to its thread; only `before` and `measured` are read by others.
+#ifndef HG_LOAD_LANE_H
+#define HG_LOAD_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/attr.h"
+#include "load/gen.h"
+#include "load/options.h"
+#include "load/stats.h"
+
+struct hg_load_codec;
+struct hg_load_conn;
+struct hg_load_worker;
+
+/* The tables of a tenant, read by all threads. */
+struct hg_load_tables {
+    struct hg_gen_mix_table mix;
+    struct hg_gen_zipf zipf;
+    struct hg_gen_values values;
+};
+
+enum hg_lane_mode {
+    HG_LANE_SILENT, /* answers are awaited, nothing is sent */
+    HG_LANE_FILL,   /* every key is stored once */
+    HG_LANE_MIX,
+};
+
+/* A request, complete but for its opaque, its key's number and its value. */
+#define HG_LANE_FRAME_MAX 320
+struct hg_lane_frame {
+    uint8_t bytes[HG_LANE_FRAME_MAX];
+    uint32_t len;
+    uint32_t digits_end; /* where the key's number ends */
+};
+
+/* Kinds of wrong replies; each is described once. */
+enum hg_lane_wrong {
+    HG_LANE_WRONG_FRAMING,
+    HG_LANE_WRONG_UNASKED,
+    HG_LANE_WRONG_OPCODE,
+    HG_LANE_WRONG_OPAQUE,
+    HG_LANE_WRONG_STATUS,
+    HG_LANE_WRONG_LENGTH,
+    HG_LANE_WRONG_VALUE,
+    HG_LANE_WRONG_FLAGS,
+    HG_LANE_WRONG_CAS,
+};
+
+struct hg_load_lane {
+    const struct hg_load_tenant *tenant;
+    const struct hg_load_tables *tables;
+    const struct hg_load_codec *codec;
+    struct hg_load_worker *worker;
+    uint32_t body_max; /* a longer reply is not believed */
+    uint32_t alive;    /* connections that are not lost */
+
+    /* What to send. */
+    enum hg_lane_mode mode;
+    struct hg_gen_rng rng;
+    uint32_t digits;
+    struct hg_lane_frame frame[HG_LOAD_OPS];
+    uint64_t expected[HG_LOAD_OPS]; /* the first 8 bytes of an ordinary reply */
+    uint32_t fill_first; /* this lane fills keys fill_first .. fill_first + fill_keys - 1 */
+    uint32_t fill_keys;
+    uint64_t filled; /* sets sent */
+    uint64_t fill_total;
+    uint64_t fill_stored; /* known when all have been answered */
+
+    /* Pace, where the tenant has a rate: connections that may send but must wait stand in a row. */
+    uint64_t pace_ns; /* 0: none */
+    uint64_t due_ns;
+    struct hg_load_conn *paced_first;
+    struct hg_load_conn *paced_last;
+
+    /* What became of it. Equal latencies in a row, as the replies of one batch have, are gathered.
+     */
+    struct hg_load_stats *into;
+    uint64_t run_ns;
+    uint64_t run_count;
+    uint32_t described; /* bits of enum hg_lane_wrong */
+    struct hg_load_stats before;
+    struct hg_load_stats measured;
+};
+
+static inline uint64_t hg_lane_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Draws the next request. False: there is none now (silent, filled, budget used up, or not yet due:
+ * then due_ns > now_ns). */
+HG_MUST_USE bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, enum hg_load_op *ret_op,
+                              uint32_t *ret_key);
+
+/* Writes the bytes of a frame and the number of its key; the caller adds the rest. Room for
+ * HG_LANE_FRAME_MAX bytes. */
+static inline void hg_lane_put_frame(const struct hg_load_lane *lane, enum hg_load_op op,
+                                     uint32_t key, uint8_t *to)
+{
+    const struct hg_lane_frame *frame = &lane->frame[op];
+    if (HG_LIKELY(frame->len <= 64)) {
+        memcpy(to, frame->bytes, 64);
+    } else {
+        memcpy(to, frame->bytes, frame->len);
+    }
+    hg_gen_put_digits(to + frame->digits_end, lane->digits, key);
+}
+
+/* Counts a reply of status slot `slot`. Latencies become visible with hg_lane_settle. */
+static inline void hg_lane_tell(struct hg_load_lane *lane, enum hg_load_op op,
+                                enum hg_load_outcome outcome, uint32_t slot, uint64_t latency_ns)
+{
+    struct hg_load_stats *stats = lane->into;
+    hg_counter_add(&stats->status[slot], 1);
+    if (HG_UNLIKELY(outcome >= HG_LOAD_REFUSED)) {
+        if (outcome == HG_LOAD_REFUSED) {
+            hg_counter_add(&stats->count[op][outcome], 1);
+            hg_hist_record(&stats->refusal, latency_ns, 1);
+        }
+        return;
+    }
+    hg_counter_add(&stats->count[op][outcome], 1);
+    if (latency_ns != lane->run_ns) {
+        if (lane->run_count > 0) {
+            hg_hist_record(&stats->latency, lane->run_ns, lane->run_count);
+        }
+        lane->run_ns = latency_ns;
+        lane->run_count = 0;
+    }
+    lane->run_count++;
+}
+
+static inline void hg_lane_settle(struct hg_load_lane *lane)
+{
+    if (lane->run_count > 0) {
+        hg_hist_record(&lane->into->latency, lane->run_ns, lane->run_count);
+        lane->run_count = 0;
+    }
+}
+
+/* Counts a wrong reply to a request, and describes the first of its kind on stderr. */
+HG_PRINTF(5, 6)
+void hg_lane_wrong(struct hg_load_lane *lane, enum hg_lane_wrong kind, enum hg_load_op op,
+                   uint32_t key, const char *format, ...);
+
+#endif

@@ -1,0 +1,196 @@
+// option - one row of the option table, and how a text becomes the value of its field
+// SPDX-License-Identifier: BSD-3-Clause
+#include "load/option.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/addr.h"
+#include "load/parse.h"
+
+#define AT_TENANT(field) offsetof(struct hg_load_tenant, field)
+#define AT_RUN(field)    offsetof(struct hg_load_options, field)
+
+const struct hg_option_row hg_option_rows[HG_OPTION_ROWS] = {
+#define LOAD_OPTION(letter, name, argument, scope, type, field, min, max, sentence)                \
+    {letter, name, argument, HG_OPTION_OF_##scope, HG_OPTION_##type, AT_##scope(field),            \
+     min,    max,  sentence},
+#include "load/option.def"
+#undef LOAD_OPTION
+};
+
+bool hg_option_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("headgate-load: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return false;
+}
+
+/* Says what is wrong with an option's value and what would be right. */
+HG_PRINTF(4, 5)
+static bool complain_value(const struct hg_option_place *place, const struct hg_option_row *row,
+                           const char *text, const char *format, ...)
+{
+    char expected[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(expected, sizeof expected, format, args);
+    va_end(args);
+    const char *shown = strcmp(row->name, "password") == 0 ? "..." : text;
+    if (place->spec > 0) {
+        return hg_option_complain("--tenant no. %u: %s '%s': expected %s", place->spec, row->name,
+                                  shown, expected);
+    }
+    return hg_option_complain("--%s '%s': expected %s", row->name, shown, expected);
+}
+
+char *hg_option_keep(struct hg_load_options *options, char *text)
+{
+    char **texts = realloc(options->texts, (options->text_count + 1) * sizeof *texts);
+    if (texts == NULL || text == NULL) {
+        fputs("headgate-load: out of memory\n", stderr);
+        exit(1);
+    }
+    options->texts = texts;
+    texts[options->text_count++] = text;
+    return text;
+}
+
+static bool set_text(const struct hg_option_place *place, const struct hg_option_row *row,
+                     const char *text, const char **field)
+{
+    size_t len = strlen(text);
+    struct hg_load_addr addr;
+    if ((double)len < row->min || (double)len > row->max) {
+        return complain_value(place, row, text, "%.0f to %.0f bytes", row->min, row->max);
+    }
+    if (strcmp(row->name, "server") == 0 && !hg_load_addr_decode(text, &addr)) {
+        return complain_value(place, row, text, "HOST:PORT, [IPV6]:PORT or unix:PATH");
+    }
+    *field = text;
+    return true;
+}
+
+static bool set_mechanism(const struct hg_option_place *place, const struct hg_option_row *row,
+                          const char *text, const char **field)
+{
+    static const char *const names[] = {"PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"};
+    *field = NULL;
+    for (size_t i = 0; i < HG_COUNT_OF(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *field = names[i];
+        }
+    }
+    return *field != NULL || strcmp(text, "auto") == 0 ||
+           complain_value(place, row, text, "PLAIN, SCRAM-SHA-1, SCRAM-SHA-256 or auto");
+}
+
+static bool add_pid(const struct hg_option_place *place, const struct hg_option_row *row,
+                    const char *text)
+{
+    struct hg_load_options *options = place->options;
+    uint64_t number;
+    if (!hg_load_parse_number(text, (uint64_t)row->min, (uint64_t)row->max, &number)) {
+        return complain_value(place, row, text, "the number of a process");
+    }
+    if (options->cpu_of_count == HG_LOAD_CPU_OF_MAX) {
+        return hg_option_complain("--cpu-of: at most %d processes", HG_LOAD_CPU_OF_MAX);
+    }
+    options->cpu_of[options->cpu_of_count++] = (pid_t)number;
+    return true;
+}
+
+static bool set_numeric(const struct hg_option_place *place, const struct hg_option_row *row,
+                        const char *text, void *field)
+{
+    uint64_t number = 0;
+    double real = 0.0;
+    bool whole = row->type == HG_OPTION_NUMBER || row->type == HG_OPTION_NUMBER64;
+    bool fits = whole ? hg_load_parse_number(text, (uint64_t)row->min, (uint64_t)row->max, &number)
+                      : hg_load_parse_real(text, row->min, row->max, &real);
+    if (!fits) {
+        return complain_value(place, row, text, "a %s from %.15g to %.15g",
+                              whole ? "whole number" : "number", row->min, row->max);
+    }
+    switch (row->type) {
+    case HG_OPTION_NUMBER:
+        *(uint32_t *)field = (uint32_t)number;
+        break;
+    case HG_OPTION_NUMBER64:
+        *(uint64_t *)field = number;
+        break;
+    case HG_OPTION_SECONDS:
+        *(uint64_t *)field = (uint64_t)(real * 1e9);
+        break;
+    default:
+        *(double *)field = real;
+        break;
+    }
+    return true;
+}
+
+static bool set_lists(const struct hg_option_place *place, const struct hg_option_row *row,
+                      const char *text, void *field)
+{
+    struct hg_load_tenant *tenant = place->tenant;
+    switch (row->type) {
+    case HG_OPTION_RANGE:
+        return hg_load_parse_range(text, (uint64_t)row->min, (uint64_t)row->max, &tenant->value_min,
+                                   &tenant->value_max) ||
+               complain_value(place, row, text, "N or N-M from %.0f to %.0f", row->min, row->max);
+    case HG_OPTION_MIX:
+        return hg_load_parse_mix(text, (uint32_t)row->max, field) ||
+               complain_value(place, row, text,
+                              "weights like get=90,set=10 that add up to at most %.0f, of get, "
+                              "set, delete, incr, append, touch, gat",
+                              row->max);
+    case HG_OPTION_HELLO:
+        return hg_load_parse_hello(text, field) ||
+               complain_value(place, row, text, "some of xerror, json, nonblocking");
+    default:
+        *(bool *)field = strcmp(text, "text") == 0;
+        return *(bool *)field || strcmp(text, "binary") == 0 ||
+               complain_value(place, row, text, "binary or text");
+    }
+}
+
+bool hg_option_set(const struct hg_option_place *place, const struct hg_option_row *row,
+                   const char *text)
+{
+    char *base = row->scope == HG_OPTION_OF_TENANT ? (char *)place->tenant : (char *)place->options;
+    void *field = base + row->offset;
+    switch (row->type) {
+    case HG_OPTION_TEXT:
+        return set_text(place, row, text, field);
+    case HG_OPTION_MECHANISM:
+        return set_mechanism(place, row, text, field);
+    case HG_OPTION_PASSWORD_FILE: {
+        char *password = hg_load_parse_password_file(text);
+        if (password == NULL) {
+            return complain_value(place, row, text, "a file with a password in its first line: %s",
+                                  strerror(errno));
+        }
+        *(const char **)field = hg_option_keep(place->options, password);
+        return true;
+    }
+    case HG_OPTION_PID:
+        return add_pid(place, row, text);
+    case HG_OPTION_FLAG:
+        *(bool *)field = true;
+        return true;
+    case HG_OPTION_RANGE:
+    case HG_OPTION_MIX:
+    case HG_OPTION_HELLO:
+    case HG_OPTION_PROTOCOL:
+        return set_lists(place, row, text, field);
+    default:
+        return set_numeric(place, row, text, field);
+    }
+}

@@ -1,0 +1,27 @@
+// report - what a load did: progress on stderr, the result on stdout
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef HG_LOAD_REPORT_H
+#define HG_LOAD_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct hg_load_report;
+struct hg_load_run;
+
+/* NULL when there is no memory. The run must outlive the report. */
+HG_MUST_USE struct hg_load_report *hg_load_report_new(struct hg_load_run *run);
+void hg_load_report_free(struct hg_load_report *report);
+
+void hg_load_report_on_measure(struct hg_load_report *report, bool begins, uint64_t now_ns);
+
+/* Prints a line for each tenant when an interval is over. */
+void hg_load_report_on_turn(struct hg_load_report *report, uint64_t now_ns);
+
+/* Prints the result, after all threads have ended, as text or JSON. Returns whether all was well:
+ * no wrong reply, no connection lost, no request unanswered, every key of --fill stored. */
+HG_MUST_USE bool hg_load_report_finish(struct hg_load_report *report);
+
+#endif

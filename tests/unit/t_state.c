@@ -1,0 +1,480 @@
+// t_state - settings by opcode: they survive, they win, and they can be taken back
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apphelp.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/adminjson.h"
+#include "app/file.h"
+#include "app/state.h"
+
+#define N(v)    ((struct hg_state_units){HG_STATE_VALUE, v})
+#define ABSENT  ((struct hg_state_units){HG_STATE_ABSENT, 0})
+#define DEFAULT ((struct hg_state_units){HG_STATE_DEFAULT, 0})
+
+static const char file[] =
+    "node_capacity: 1000\n"
+    "default_throttle_hard_limit: 500\n"
+    "upstreams:\n"
+    "  - {name: cache, kind: memcached, servers: [{address: \"127.0.0.1:11311\"}]}\n"
+    "  - {name: rows, kind: embedded}\n"
+    "tenants:\n"
+    "  - {name: shop, upstream: cache, reserved: 5, hard_limit: 50}\n"
+    "  - {name: ledger, upstream: rows}\n";
+
+struct fixture {
+    char directory[64];
+    char path[128];
+    struct hg_conf *conf;
+    struct hg_state *state;
+};
+
+static int setup(void **ret)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    strcpy(fixture->directory, "/tmp/hg-state-XXXXXX");
+    assert_non_null(mkdtemp(fixture->directory));
+    snprintf(fixture->path, sizeof fixture->path, "%s/state.json", fixture->directory);
+    fixture->conf = apphelp_conf(file);
+    fixture->state = hg_state_new();
+    assert_non_null(fixture->state);
+    *ret = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    unlink(fixture->path);
+    assert_int_equal(rmdir(fixture->directory), 0); /* nothing else was left there */
+    hg_conf_free(fixture->conf);
+    hg_state_free(fixture->state);
+    free(fixture);
+    return 0;
+}
+
+/* Merges; the complaints are compared. NULL when it was refused. */
+static struct hg_conf *apply(const struct hg_conf *conf, const struct hg_state *state,
+                             const char *says)
+{
+    struct hg_conf_errors errs;
+    struct hg_conf *merged = NULL;
+    hg_conf_errors_init(&errs);
+    int rc = hg_state_apply(conf, state, &merged, &errs);
+    apphelp_said(&errs, says);
+    assert_int_equal(rc, merged ? 0 : -EINVAL);
+    return merged;
+}
+
+static const struct hg_conf_tenant *tenant_of(const struct hg_conf *conf, const char *name)
+{
+    return hg_conf_tenant_find(conf, name, strlen(name));
+}
+
+/* Saves and loads, so that what is looked at has been on the disk. */
+static struct hg_state *over_a_restart(const struct fixture *fixture)
+{
+    struct hg_conf_errors errs;
+    struct hg_state *again = NULL;
+    hg_conf_errors_init(&errs);
+    assert_int_equal(hg_state_save(fixture->state, fixture->path), 0);
+    assert_int_equal(hg_state_load(fixture->path, &again, &errs), 0);
+    apphelp_said(&errs, "");
+    return again;
+}
+
+static void create(struct fixture *fixture, const char *name, const char *body)
+{
+    struct hg_conf_tenant *settings = NULL;
+    struct hg_adminjson_why why;
+    assert_int_equal(
+        hg_adminjson_decode_bucket(hg_span_str(name), hg_span_str(body), &settings, &why), 0);
+    assert_int_equal(hg_state_create_bucket(fixture->state, fixture->conf, settings), 0);
+    hg_adminjson_free_bucket(settings);
+}
+
+static void test_nothing_set_is_the_file(void **state)
+{
+    struct fixture *fixture = *state;
+    struct hg_conf *merged = apply(fixture->conf, fixture->state, "");
+    assert_int_equal(hg_conf_diff(fixture->conf, merged, NULL, NULL), 0);
+    hg_conf_free(merged);
+    struct hg_state *missing = NULL;
+    struct hg_conf_errors errs;
+    hg_conf_errors_init(&errs);
+    assert_int_equal(hg_state_load(fixture->path, &missing, &errs), 0);
+    apphelp_said(&errs, "");
+    hg_state_free(missing);
+}
+
+static void test_node_settings_win_and_go_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct hg_state_node node = {N(HG_CONF_UNLIMITED), N(7), ABSENT};
+    assert_int_equal(hg_state_set_node(fixture->state, &node), 0);
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged =
+        apply(fixture->conf, again,
+              "warning: c.yaml:1: 'node_capacity' was set by opcode, this line has no effect\n");
+    assert_int_equal(merged->node_capacity, HG_CONF_UNLIMITED);
+    assert_int_equal(merged->default_throttle_reserved_units, 7);
+    assert_int_equal(merged->default_throttle_hard_limit, 500);
+    assert_int_equal(tenant_of(merged, "ledger")->reserved, 7); /* inherits the new default */
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 5);
+    assert_int_equal(merged->lines[HG_CONF_SERVER_node_capacity], HG_CONF_BY_OPCODE);
+    hg_conf_free(merged);
+
+    struct hg_state_node back = {DEFAULT, ABSENT, ABSENT};
+    assert_int_equal(hg_state_set_node(again, &back), 0);
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(merged->node_capacity, 1000);
+    assert_int_equal(merged->default_throttle_reserved_units, 7);
+    hg_conf_free(merged);
+    hg_state_unset_node(again);
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(hg_conf_diff(fixture->conf, merged, NULL, NULL), 0);
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_throttle_properties_win_and_a_missing_one_is_the_default(void **state)
+{
+    struct fixture *fixture = *state;
+    struct hg_state_throttle throttle = {ABSENT, N(60)};
+    assert_int_equal(hg_state_set_throttle(fixture->state, HG_SPAN_LIT("shop"), &throttle), 0);
+    assert_int_equal(hg_state_set_data_limit(fixture->state, HG_SPAN_LIT("ledger"), 0x36), 0);
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged = apply(fixture->conf, again,
+                                   "warning: c.yaml:7: 'reserved' of tenant 'shop' was set by "
+                                   "opcode, this line has no effect\n"
+                                   "warning: c.yaml:7: 'hard_limit' of tenant 'shop' was set by "
+                                   "opcode, this line has no effect\n");
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 0);
+    assert_int_equal(tenant_of(merged, "shop")->hard_limit, 60);
+    assert_int_equal(tenant_of(merged, "shop")->data_limit_status, 0);
+    assert_int_equal(tenant_of(merged, "ledger")->data_limit_status, 0x36);
+    assert_int_equal(tenant_of(merged, "ledger")->hard_limit, 500);
+    hg_conf_free(merged);
+    hg_state_unset_bucket(again, HG_SPAN_LIT("shop"));
+    hg_state_unset_bucket(again, HG_SPAN_LIT("nobody"));
+    assert_int_equal(hg_state_set_data_limit(again, HG_SPAN_LIT("ledger"), 0), 0);
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 5);
+    assert_int_equal(tenant_of(merged, "ledger")->data_limit_status, 0);
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_a_created_bucket_is_a_tenant_with_a_prefix_of_its_own(void **state)
+{
+    struct fixture *fixture = *state;
+    create(fixture, "toys", "{\"upstream\":\"cache\",\"reserved\":10}");
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged =
+        apply(fixture->conf, again,
+              "warning: key prefix 'toys:' of tenant 'toys' leaves 245 bytes for a "
+              "key; longer keys are answered 0x04\n");
+    const struct hg_conf_tenant *toys = tenant_of(merged, "toys");
+    assert_int_equal(toys->reserved, 10);
+    assert_int_equal(toys->hard_limit, 500);
+    assert_true(toys->by_opcode);
+    assert_false(toys->disabled);
+    assert_int_equal(toys->upstream_index, 0);
+    assert_string_equal(toys->effective_prefix, "toys:");
+    /* Who was alone there keeps the keys as they are. */
+    assert_string_equal(tenant_of(merged, "shop")->effective_prefix, "");
+    assert_int_equal(merged->upstreams[0].tenant_count, 2);
+    hg_conf_free(merged);
+
+    assert_int_equal(hg_state_delete_bucket(again, fixture->conf, HG_SPAN_LIT("toys")), 0);
+    merged = apply(fixture->conf, again, "");
+    assert_null(tenant_of(merged, "toys"));
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_a_created_bucket_whose_upstream_is_gone_is_disabled(void **state)
+{
+    struct fixture *fixture = *state;
+    create(fixture, "toys", "{\"upstream\":\"cache\",\"reserved\":10}");
+    struct hg_conf *other = apphelp_conf("node_capacity: 5\n");
+    struct hg_conf *merged =
+        apply(other, fixture->state,
+              "warning: tenant 'toys' is disabled: its upstream 'cache' is gone\n");
+    assert_true(tenant_of(merged, "toys")->disabled);
+    assert_int_equal(tenant_of(merged, "toys")->upstream_index, HG_CONF_NO_UPSTREAM);
+    assert_int_equal(merged->upstreams[0].tenant_count, 1);
+    hg_conf_free(merged);
+    hg_conf_free(other);
+}
+
+static void test_the_only_upstream_is_written_down(void **state)
+{
+    struct fixture *fixture = *state;
+    hg_conf_free(fixture->conf);
+    fixture->conf = apphelp_conf("");
+    create(fixture, "toys", "");
+    struct hg_conf *two =
+        apphelp_conf("upstreams: [{name: a, kind: embedded}, {name: embedded, kind: "
+                     "embedded}]\ntenants: [{name: x, upstream: a}]\n");
+    struct hg_conf *merged = apply(two, fixture->state, "");
+    assert_int_equal(tenant_of(merged, "toys")->upstream_index, 1);
+    hg_conf_free(merged);
+    hg_conf_free(two);
+}
+
+static void test_a_created_bucket_must_keep_the_rules(void **state)
+{
+    struct fixture *fixture = *state;
+#define UNFIT                                                                                      \
+    "the configuration and the settings made by opcode ('./headgate-data/state.json') do not fit " \
+    "together\n"
+    create(fixture, "toys", "{\"reserved\":10}");
+    assert_null(
+        apply(fixture->conf, fixture->state,
+              "no upstream for tenant 'toys', and there are 2 (accepted: cache, rows)\n" UNFIT));
+    create(fixture, "toys", "{\"upstream\":\"rows\",\"reserved\":501}");
+    assert_null(
+        apply(fixture->conf, fixture->state,
+              "reserved '501' of tenant 'toys' exceeds hard_limit (accepted: 0 to 500)\n" UNFIT));
+    create(fixture, "toys", "{\"upstream\":\"rows\",\"key_prefix\":\"x\"}");
+    assert_null(
+        apply(fixture->conf, fixture->state,
+              "'key_prefix' has no effect on tenant 'toys', whose upstream 'rows' is embedded "
+              "and keeps tenants apart anyway\n" UNFIT));
+    struct hg_state_node node = {ABSENT, N(501), ABSENT};
+    create(fixture, "toys", "{\"upstream\":\"rows\"}");
+    assert_int_equal(hg_state_set_node(fixture->state, &node), 0);
+    assert_null(
+        apply(fixture->conf, fixture->state,
+              "default_throttle_reserved_units '501' exceeds default_throttle_hard_limit "
+              "(accepted: 0 to 500)\n" UNFIT
+              "warning: c.yaml:1: reservations of 1007 units/s exceed node_capacity 1000: all are "
+              "honoured, and nothing is left for the free pool\n"));
+}
+
+static void test_a_deleted_bucket_of_the_file_stays_deleted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct hg_state_throttle throttle = {N(1), N(2)};
+    assert_int_equal(hg_state_set_throttle(fixture->state, HG_SPAN_LIT("shop"), &throttle), 0);
+    assert_int_equal(hg_state_delete_bucket(fixture->state, fixture->conf, HG_SPAN_LIT("shop")), 0);
+    assert_int_equal(hg_state_set_throttle(fixture->state, HG_SPAN_LIT("shop"), &throttle),
+                     -ENOENT);
+    assert_int_equal(hg_state_set_data_limit(fixture->state, HG_SPAN_LIT("shop"), 0x35), -ENOENT);
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged =
+        apply(fixture->conf, again,
+              "warning: c.yaml:7: tenant 'shop' was deleted by opcode and stays deleted\n");
+    assert_null(tenant_of(merged, "shop"));
+    assert_non_null(tenant_of(merged, "ledger"));
+    assert_int_equal(merged->tenants_count, 1);
+    hg_conf_free(merged);
+    hg_state_unset_bucket(again, HG_SPAN_LIT("shop"));
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 5); /* as the file has it */
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_made_again_it_is_another_bucket(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(hg_state_delete_bucket(fixture->state, fixture->conf, HG_SPAN_LIT("ledger")),
+                     0);
+    create(fixture, "ledger", "{\"upstream\":\"rows\",\"reserved\":3}");
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged = apply(
+        fixture->conf, again,
+        "warning: c.yaml:8: tenant 'ledger' was created by opcode, this entry has no effect\n");
+    assert_int_equal(tenant_of(merged, "ledger")->reserved, 3);
+    assert_int_equal(merged->tenants_count, 2);
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_settings_of_nobody_are_told(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(hg_state_set_data_limit(fixture->state, HG_SPAN_LIT("gone"), 0x35), 0);
+    hg_conf_free(
+        apply(fixture->conf, fixture->state,
+              "warning: settings made by opcode for tenant 'gone', which there is not, have no "
+              "effect\n"));
+}
+
+static void test_a_clone_changes_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    create(fixture, "toys", "{\"upstream\":\"rows\",\"reserved\":3}");
+    struct hg_state *clone = hg_state_clone(fixture->state);
+    assert_non_null(clone);
+    struct hg_state_throttle throttle = {N(1), N(2)};
+    assert_int_equal(hg_state_set_throttle(clone, HG_SPAN_LIT("toys"), &throttle), 0);
+    struct hg_conf *before = apply(fixture->conf, fixture->state, "");
+    struct hg_conf *after = apply(fixture->conf, clone, "");
+    assert_int_equal(tenant_of(before, "toys")->reserved, 3);
+    assert_int_equal(tenant_of(after, "toys")->reserved, 1);
+    hg_conf_free(before);
+    hg_conf_free(after);
+    hg_state_free(clone);
+}
+
+static void test_the_file_is_replaced_whole_and_private(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat stat_before, stat_after;
+    assert_int_equal(hg_state_save(fixture->state, fixture->path), 0);
+    assert_int_equal(stat(fixture->path, &stat_before), 0);
+    assert_int_equal(stat_before.st_mode & 0777, 0600);
+    create(fixture, "toys", "{\"upstream\":\"rows\"}");
+    assert_int_equal(hg_state_save(fixture->state, fixture->path), 0);
+    assert_int_equal(stat(fixture->path, &stat_after), 0);
+    assert_int_not_equal(stat_before.st_ino, stat_after.st_ino); /* another file under the name */
+    char *text;
+    size_t len;
+    assert_int_equal(hg_file_read(fixture->path, 4096, &text, &len), 0);
+    assert_string_equal(text, "{\n"
+                              "  \"buckets\": {\n"
+                              "    \"toys\": {\n"
+                              "      \"created\": {\n"
+                              "        \"upstream\": \"rows\"\n"
+                              "      }\n"
+                              "    }\n"
+                              "  },\n"
+                              "  \"node\": {},\n"
+                              "  \"version\": 1\n"
+                              "}");
+    free(text);
+}
+
+static void test_a_failed_save_leaves_the_old_file(void **state)
+{
+    struct fixture *fixture = *state;
+    char nowhere[200], under_a_file[200], *text;
+    size_t len;
+    assert_int_equal(hg_file_replace(fixture->path, "old", 3), 0);
+    snprintf(nowhere, sizeof nowhere, "%s/no/state.json", fixture->directory);
+    snprintf(under_a_file, sizeof under_a_file, "%s/x", fixture->path);
+    assert_int_equal(hg_state_save(fixture->state, nowhere), -ENOENT);
+    assert_int_equal(hg_state_save(fixture->state, under_a_file), -ENOTDIR);
+    assert_int_equal(hg_state_save(fixture->state, fixture->directory), -EISDIR);
+    assert_int_equal(hg_file_read(fixture->path, 4096, &text, &len), 0);
+    assert_string_equal(text, "old");
+    free(text);
+    /* The temporary file of the third attempt is gone too: it stood beside the directory. */
+    char command[200];
+    snprintf(command, sizeof command, "%s.", fixture->directory);
+    assert_int_not_equal(access(command, F_OK), 0);
+}
+
+static void test_files_have_a_largest_size(void **state)
+{
+    struct fixture *fixture = *state;
+    char *text;
+    size_t len;
+    assert_int_equal(hg_file_replace(fixture->path, "12345", 5), 0);
+    assert_int_equal(hg_file_read(fixture->path, 4, &text, &len), -EFBIG);
+    assert_int_equal(hg_file_read(fixture->path, 5, &text, &len), 0);
+    assert_int_equal(len, 5);
+    free(text);
+    assert_int_equal(hg_file_replace(fixture->path, "", 0), 0);
+    assert_int_equal(hg_file_read(fixture->path, 5, &text, &len), 0);
+    assert_int_equal(len, 0);
+    free(text);
+}
+
+static void test_a_broken_file_stops_the_start_by_name(void **state)
+{
+    struct fixture *fixture = *state;
+#define BROKEN "s.json: broken state file: "
+    static const struct complaint cases[] = {
+        {"", BROKEN "empty body (accepted: the state file as headgate wrote it)\n"},
+        {"{", BROKEN
+         "not JSON at byte 1: string or '}' expected near end of file (accepted: the state file as "
+         "headgate wrote it)\n"},
+        {"[]", BROKEN "not a JSON object (accepted: the state file as headgate wrote it)\n"},
+        {"{}", BROKEN "no 'version' that is known (accepted: 1)\n"},
+        {"{\"version\":2}", BROKEN "no 'version' that is known (accepted: 1)\n"},
+        {"{\"version\":1,\"x\":2}", BROKEN "unknown key 'x' (accepted: version, node, buckets)\n"},
+        {"{\"version\":1,\"version\":1}",
+         BROKEN "repeated key 'version' (accepted: each key once)\n"},
+        {"{\"version\":1,\"node\":5}", BROKEN "bad value '5' of 'node' (accepted: an object)\n"},
+        {"{\"version\":1,\"node\":{\"capacity\":-1}}", BROKEN
+         "bad value '-1' of 'capacity' (accepted: 0 to 1000000000000 units/s, or unlimited)\n"},
+        {"{\"version\":1,\"node\":{\"capacity\":\"default\"}}",
+         BROKEN "bad value '\"default\"' of 'capacity' (accepted: 0 to 1000000000000 units/s, or "
+                "unlimited)\n"},
+        {"{\"version\":1,\"node\":{\"x\":1}}",
+         BROKEN "unknown key 'x' (accepted: capacity, default_throttle_reserved_units, "
+                "default_throttle_hard_limit)\n"},
+        {"{\"version\":1,\"buckets\":[]}",
+         BROKEN "bad value '[]' of 'buckets' (accepted: an object)\n"},
+        {"{\"version\":1,\"buckets\":{\"a b\":{}}}",
+         BROKEN "bad bucket name 'a b' (accepted: 1 to 100 of A-Z a-z 0-9 . _ % -)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":1}}",
+         BROKEN "bad value '1' of 'a' (accepted: an object)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"y\":1}}}",
+         BROKEN "unknown key 'y' (accepted: throttle, data_limit, created, deleted)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"throttle\":{\"reserve\":1}}}}",
+         BROKEN "unknown key 'reserve' (accepted: reserved, hard_limit)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"data_limit\":52}}}",
+         BROKEN "bad value '52' of 'data_limit' (accepted: 53 to 56)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"deleted\":false}}}",
+         BROKEN "bad value 'false' of 'deleted' (accepted: true)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"deleted\":true,\"data_limit\":53}}}",
+         BROKEN "bucket 'a' is deleted and has settings (accepted: either)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"created\":7}}}",
+         BROKEN "bad value '7' of 'created' (accepted: an object of settings)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"created\":{\"reserved\":2,\"hard_limit\":1}}}}",
+         BROKEN "reserved '2' exceeds hard_limit (accepted: 0 to 1)\n"},
+        {"{\"version\":1} x", BROKEN "bytes behind the JSON object, at byte 15 (accepted: the "
+                                     "state file as headgate wrote it and "
+                                     "nothing else)\n"},
+    };
+    for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
+        struct hg_conf_errors errs;
+        struct hg_state *broken = NULL;
+        hg_conf_errors_init(&errs);
+        assert_int_equal(
+            hg_state_parse(cases[i].text, strlen(cases[i].text), "s.json", &broken, &errs),
+            -EINVAL);
+        apphelp_said(&errs, cases[i].says);
+        assert_null(broken);
+    }
+    struct hg_conf_errors errs;
+    struct hg_state *none = NULL;
+    char says[300];
+    hg_conf_errors_init(&errs);
+    assert_int_equal(hg_state_load(fixture->directory, &none, &errs), -EISDIR);
+    snprintf(says, sizeof says, "cannot read state file '%s': Is a directory\n",
+             fixture->directory);
+    apphelp_said(&errs, says);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_set_is_the_file),
+        TEST(test_node_settings_win_and_go_back),
+        TEST(test_throttle_properties_win_and_a_missing_one_is_the_default),
+        TEST(test_a_created_bucket_is_a_tenant_with_a_prefix_of_its_own),
+        TEST(test_a_created_bucket_whose_upstream_is_gone_is_disabled),
+        TEST(test_the_only_upstream_is_written_down),
+        TEST(test_a_created_bucket_must_keep_the_rules),
+        TEST(test_a_deleted_bucket_of_the_file_stays_deleted),
+        TEST(test_made_again_it_is_another_bucket),
+        TEST(test_settings_of_nobody_are_told),
+        TEST(test_a_clone_changes_alone),
+        TEST(test_the_file_is_replaced_whole_and_private),
+        TEST(test_a_failed_save_leaves_the_old_file),
+        TEST(test_files_have_a_largest_size),
+        TEST(test_a_broken_file_stops_the_start_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
