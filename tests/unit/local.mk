@@ -152,7 +152,8 @@ tests_unit_t_dialogue_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
 tests_unit_t_dialogue_LDADD = $(HG_LOGIN_TEST_LIBS)
 # The embedded store
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_item tests/unit/t_embedded tests/unit/t_embedded_life
+UNIT_TESTS += tests/unit/t_item tests/unit/t_embedded tests/unit/t_embedded_life \
+	tests/unit/t_embedded_full
 endif
 HG_EMBEDDED_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(CMOCKA_CFLAGS)
 HG_EMBEDDED_TEST_LIBS = $(HG_LIBS_BACK) $(EVENT_LIBS) $(LMDB_LIBS) $(CMOCKA_LIBS)
@@ -173,3 +174,6 @@ tests_unit_t_login_bounds_SOURCES = tests/unit/t_login_bounds.c tests/unit/login
 	tests/unit/loginserver.h tests/unit/loginhelp.h
 tests_unit_t_login_bounds_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
 tests_unit_t_login_bounds_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_embedded_full_SOURCES = tests/unit/t_embedded_full.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_full_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_full_LDADD = $(HG_EMBEDDED_TEST_LIBS)
