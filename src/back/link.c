@@ -22,7 +22,7 @@ struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect
                             void *pool, struct hg_upstream_counters *counters)
 {
     uint32_t slots = 1;
-    while (slots < limits->depth)
+    while (slots < 2 * limits->depth)
         slots *= 2;
     struct hg_link *link = calloc(1, sizeof *link);
     if (link == NULL)

@@ -152,6 +152,14 @@ static inline bool hg_link_has_room(const struct hg_link *link)
     return link->tail - link->head < link->limits->depth && link->bytes < link->limits->max_bytes;
 }
 
+/* May a call follow that must not use another link? It would wait behind others for the sake of its
+   order only, so for it the depth is twice as large. */
+static inline bool hg_link_has_slack(const struct hg_link *link)
+{
+    return link->tail - link->head < 2 * link->limits->depth &&
+           link->bytes < 2 * link->limits->max_bytes;
+}
+
 /* Is a large value on its way, in either direction? */
 static inline bool hg_link_is_large(const struct hg_link *link)
 {

@@ -57,6 +57,7 @@ struct hg_pool {
     struct hg_list ready, full; /* hg_link.node */
     struct hg_list waiting;     /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
+    uint32_t waiting_bound; /* of these, bound to a link: nobody waits behind them */
     uint32_t sent_untold;    /* requests that the breaker has not heard of */
     uint64_t waiting_end_us; /* no waiting call's time is over before */
     struct hg_call *waking;  /* is in its on_room */

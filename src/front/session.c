@@ -34,14 +34,19 @@ static short wanted_events(const struct hg_session *session)
     return want;
 }
 
+/* A reset (EPOLLERR) is reported by the loop as readable and writable, never as closed, and until
+   somebody takes notice it is reported again and again: who waits for the end of the stream only
+   also asks for writable, once. */
 static void set_events(struct hg_session *session, short want)
 {
+    short events = want == (EV_PERSIST | EV_CLOSED) ? want | EV_WRITE | EV_ET : want;
     if (session->watching != 0)
         event_del(&session->event);
     session->watching = want;
     if (want == EV_PERSIST)
         return;
-    event_assign(&session->event, session->worker->loop.base, session->fd, want, on_event, session);
+    event_assign(&session->event, session->worker->loop.base, session->fd, events, on_event,
+                 session);
     if (event_add(&session->event, NULL) != 0)
         hg_session_close(session);
 }
@@ -63,7 +68,9 @@ static void watch(struct hg_session *session)
 static void drop_unwanted(struct hg_session *session)
 {
     short want = wanted_events(session);
-    if (want != session->watching)
+    if (hg_sock_error(session->fd) != 0)
+        hg_session_close(session);
+    else if (want != session->watching)
         set_events(session, want);
 }
 
@@ -554,7 +561,8 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
+    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
+                         hg_bucket_is_full(same)))
         same = NULL;
     hg_session_select(session, same);
 }

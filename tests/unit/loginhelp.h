@@ -29,6 +29,11 @@ static inline struct hg_users *loginhelp_users(const struct test_user *rows, siz
     static const uint8_t salt[16] = "0123456789abcdef";
     char *text = NULL;
     size_t size;
+    struct hg_users *users = NULL;
+    if (count == 0) {
+        assert_int_equal(hg_users_open(&users), 0);
+        return users;
+    }
     FILE *to = open_memstream(&text, &size);
     assert_non_null(to);
     fputs("users:\n", to);
@@ -53,7 +58,6 @@ static inline struct hg_users *loginhelp_users(const struct test_user *rows, siz
         fputs("]}\n", to);
     }
     assert_int_equal(fclose(to), 0);
-    struct hg_users *users = NULL;
     struct hg_conf_errors errs;
     hg_conf_errors_init(&errs);
     int rc = hg_users_parse(text, strlen(text), "users.yaml", &users, &errs);
