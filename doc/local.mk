@@ -1,4 +1,5 @@
 # doc
+dist_doc_DATA += doc/configuration.md
 
 dist_man_MANS += doc/headgate-load.1
 dist_doc_DATA += doc/performance.md

@@ -1,1 +1,2 @@
 # etc
+EXTRA_DIST += etc/headgate.yaml etc/users.yaml

@@ -418,6 +418,7 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
                  : hg_users_open(&users);
     if (rc != 0)
         return rc;
+    hg_users_keep_key(users, process->users->users);
     loaded->users = hg_users_ref_new(users);
     if (loaded->users == NULL) {
         hg_users_free(users);

@@ -80,6 +80,19 @@ static const char *upstream_of(const struct hg_conf *conf, const struct hg_conf_
     return conf->upstreams[tenant->upstream_index].name;
 }
 
+/* A tenant's keys also move when another tenant comes to its upstream or leaves it. */
+static void diff_prefix(struct diff *diff, const char *prefix, const struct hg_conf_tenant *before,
+                        const struct hg_conf_tenant *after)
+{
+    char path[160];
+    if (strcmp(before->key_prefix, after->key_prefix) != 0 ||
+        strcmp(before->effective_prefix, after->effective_prefix) == 0)
+        return;
+    snprintf(path, sizeof path, "%skey_prefix", prefix);
+    tell(diff, path, before->effective_prefix, after->effective_prefix,
+         hg_conf_scopes[HG_CONF_SCOPE_TENANT].options[HG_CONF_TENANT_key_prefix].at_run_time);
+}
+
 static void diff_tenants(struct diff *diff, const struct hg_conf *before,
                          const struct hg_conf *after)
 {
@@ -90,9 +103,10 @@ static void diff_tenants(struct diff *diff, const struct hg_conf *before,
         const struct hg_conf_tenant *old = &before->tenants[i];
         const struct hg_conf_tenant *new = hg_conf_tenant_find(after, old->name, strlen(old->name));
         snprintf(path, sizeof path, "tenant.%s%s", old->name, new ? "." : "");
-        if (new)
+        if (new) {
             diff_object(diff, path, HG_CONF_SCOPE_TENANT, old, new);
-        else
+            diff_prefix(diff, path, old, new);
+        } else
             tell(diff, path, upstream_of(before, old), NULL, at_run_time);
     }
     for (size_t i = 0; i < after->tenants_count; i++) {

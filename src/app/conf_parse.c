@@ -117,7 +117,10 @@ static void parse_mapping(struct walk *walk, const yaml_node_t *node, enum hg_co
             fault(walk, -EINVAL);
             continue;
         }
-        *hg_conf_option_line(scope, option, object) = hg_yamldoc_line(key);
+        unsigned *line = hg_conf_option_line(scope, option, object);
+        if (*line) /* repeated, and complained of */
+            continue;
+        *line = hg_yamldoc_line(key);
         parse_value(walk, option, object, hg_yamldoc_node(&walk->doc, pair->value));
         if (walk->rc == -ENOMEM)
             return;

@@ -122,8 +122,7 @@ void hg_conf_option_unknown(enum hg_conf_scope scope, const char *name, struct h
     const char *meant = likely_meant(info, name);
     int at = snprintf(why->text, sizeof why->text, "unknown option '%.80s'", name);
     if (meant)
-        at +=
-            snprintf(why->text + at, sizeof why->text - (size_t)at, ", did you mean '%s'", meant);
+        at += snprintf(why->text + at, sizeof why->text - (size_t)at, ", did you mean '%s'", meant);
     at += snprintf(why->text + at, sizeof why->text - (size_t)at, " (accepted: ");
     for (size_t i = 0; i < info->count; i++)
         at += snprintf(why->text + at, sizeof why->text - (size_t)at, "%s%s", i ? ", " : "",

@@ -17,17 +17,19 @@
     V(LOG_LEVEL_INFO, "info") V(LOG_LEVEL_DEBUG, "debug")
 #define HG_CONF_FREE_POOL_VALUES(V) V(FREE_POOL_FIRST_COME, "first-come") V(FREE_POOL_FAIR, "fair")
 #define HG_CONF_KIND_VALUES(V) V(KIND_EMBEDDED, "embedded") V(KIND_MEMCACHED, "memcached")
-#define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") V(SYNC_NEVER, "never")
+#define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") \
+    V(SYNC_NEVER, "never")
 #define HG_CONF_RING_VALUES(V) V(RING_KETAMA, "ketama") V(RING_KETAMA_WEIGHTED, "ketama_weighted") \
     V(RING_CONSISTENT, "consistent") V(RING_MODULA, "modula")
 #define HG_CONF_HASH_VALUES(V) V(HASH_DEFAULT, "default") V(HASH_MD5, "md5") V(HASH_CRC, "crc") \
     V(HASH_FNV1_64, "fnv1_64") V(HASH_FNV1A_64, "fnv1a_64") V(HASH_FNV1_32, "fnv1_32") \
-    V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") V(HASH_MURMUR3, "murmur3")
+    V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") \
+    V(HASH_MURMUR3, "murmur3")
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")
-#define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") V(REJECT_STATUS_BUSY, "busy") \
-    V(REJECT_STATUS_DEGRADE, "degrade")
+#define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
+    V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
 
 /* Every choice: TYPE token, name of the enum, its values. */
 #define HG_CONF_CHOICES(C) \

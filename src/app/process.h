@@ -108,6 +108,8 @@ HG_MUST_USE int hg_upstream_tenant(struct hg_upstream *upstream, const char *buc
                                    uint32_t *ret_id);
 /* The bucket is deleted: its items go. */
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
+/* The same for what an earlier bucket of the name may have left. */
+void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
 

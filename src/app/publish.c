@@ -49,6 +49,15 @@ static void fill_settings(struct hg_front_settings *to, const struct hg_conf *co
     };
 }
 
+/* Limits that the stores took over when they were opened: a reload does not change them. */
+static void keep_opened(struct hg_front_settings *to, const struct hg_directory *before)
+{
+    if (before == NULL)
+        return;
+    to->max_frame_bytes = before->settings.max_frame_bytes;
+    to->max_value_bytes = before->settings.max_value_bytes;
+}
+
 static struct hg_upstream *find_upstream(const struct hg_directory *directory, const char *name)
 {
     return directory != NULL ? hg_directory_upstream(directory, hg_span_str(name)) : NULL;
@@ -97,6 +106,9 @@ static struct hg_bucket *new_bucket(struct hg_process *process, const struct hg_
     if (upstream == NULL)
         return bucket;
     bucket->upstream = hg_upstream_ref(upstream);
+    /* A bucket that is created now is empty, whatever an earlier one of the name has left. */
+    if (process->directory != NULL && tenant->by_opcode)
+        hg_upstream_forget(upstream, tenant->name);
     if (hg_upstream_tenant(upstream, tenant->name, &bucket->tenant_id) != 0) {
         snprintf(why, 512, "cannot make room for tenant '%s' in store '%s'", tenant->name,
                  upstream->name);
@@ -145,6 +157,7 @@ int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effecti
         return -ENOMEM;
     }
     fill_settings(&directory->settings, effective, users->users);
+    keep_opened(&directory->settings, process->directory);
     atomic_fetch_add(&users->refs, 1);
     directory->users = users;
     directory->users_unref = hg_users_ref_unref;
@@ -214,19 +227,22 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
     }
 }
 
-/* Buckets that are in force and not in the new directory: their waiting requests get 0x08. */
-static void end_removed(struct hg_process *process, const struct hg_directory *directory,
-                        const char *purge)
+/* Buckets that are in force and not in the new directory: their waiting requests get 0x08. Returns
+   the one of the name `purge`, counted, or NULL. */
+static struct hg_bucket *end_removed(struct hg_process *process,
+                                     const struct hg_directory *directory, const char *purge)
 {
     const struct hg_directory *before = process->directory;
+    struct hg_bucket *purged = NULL;
     for (size_t i = 0; before != NULL && i < before->bucket_count; i++) {
         struct hg_bucket *bucket = before->buckets[i];
         if (!is_new(directory, bucket))
             continue;
         atomic_store(&bucket->state, HG_BUCKET_DELETED);
-        if (purge != NULL && strcmp(purge, bucket->name) == 0 && bucket->upstream != NULL)
-            hg_upstream_purge(bucket->upstream, bucket->name, bucket->tenant_id);
+        if (purge != NULL && strcmp(purge, bucket->name) == 0)
+            purged = hg_bucket_ref(bucket);
     }
+    return purged;
 }
 
 static int make_tick_room(struct hg_process *process, size_t buckets)
@@ -253,12 +269,13 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
                struct hg_directory *directory, const char *purge)
 {
     struct hg_credit_settings settings = credit_settings(effective);
+    struct hg_bucket *purged = NULL;
     pthread_mutex_lock(&process->lock);
     int rc = make_tick_room(process, directory->bucket_count);
     if (rc == 0) {
         hg_credit_set(&process->node, &settings);
         set_records(process, effective, directory);
-        end_removed(process, directory, purge);
+        purged = end_removed(process, directory, purge);
         struct hg_directory *old = process->directory;
         process->directory = directory;
         hg_directory_unref(old);
@@ -272,6 +289,9 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
         if (hg_worker_give_directory(&process->workers[w], directory) != 0)
             hg_log_error("worker=%u msg=\"no memory to hand over new settings: it keeps the old\"",
                          w);
+    if (purged != NULL && purged->upstream != NULL)
+        hg_upstream_purge(purged->upstream, purged->name, purged->tenant_id);
+    hg_bucket_unref(purged);
     if (process->listeners != NULL)
         hg_listeners_set_max(process->listeners, (unsigned)effective->max_connections);
     if (process->logins != NULL)

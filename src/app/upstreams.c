@@ -241,6 +241,13 @@ void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_
                      upstream->name, bucket, strerror(-rc));
 }
 
+void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket)
+{
+    uint32_t id;
+    if (hg_upstream_tenant(upstream, bucket, &id) == 0)
+        hg_upstream_purge(upstream, bucket, id);
+}
+
 /* ---- statistics ---- */
 
 static void memcached_stats(const char *name, const struct impl *impl, struct hg_job *job)

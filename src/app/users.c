@@ -57,9 +57,8 @@ int hg_users_open(struct hg_users **ret)
     users->anonymous_bucket = strdup("default");
     users->anonymous_everywhere = true;
     /* Every right; but the two exemptions would switch the limits off for everybody. */
-    users->anonymous_privileges = HG_PRIVILEGES_ALL &
-                                  ~(HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED) |
-                                    HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED));
+    users->anonymous_privileges = HG_PRIVILEGES_ALL & ~(HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED) |
+                                                        HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED));
     if (!users->anonymous_bucket) {
         hg_users_free(users);
         return -ENOMEM;

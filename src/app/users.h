@@ -8,8 +8,8 @@
 //
 // The list of an exact bucket name wins over "*"; `all` stands for every privilege; `privileges`
 // hold in every bucket and without one. Without a file (hg_users_open) everyone is anonymous in
-// `default` with every privilege but the exemptions Unthrottled and Unmetered. A snapshot is built by one thread, then read by any; the caller
-// counts its readers.
+// `default` with every privilege but the exemptions Unthrottled and Unmetered. A snapshot is built
+// by one thread, then read by any; the caller counts its readers.
 #ifndef HG_APP_USERS_H
 #define HG_APP_USERS_H
 

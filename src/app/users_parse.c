@@ -307,10 +307,10 @@ int hg_users_parse(const char *text, size_t len, const char *name, struct hg_use
         return walk.rc;
     }
     const yaml_node_t *root = hg_yamldoc_root(&walk.doc);
-    if (root)
+    if (walk.doc.faulty)
+        walk.rc = -EINVAL; /* with a key repeated, whose value would it be? */
+    else if (root)
         parse_root(&walk, root);
-    if (walk.doc.faulty && !walk.rc)
-        walk.rc = -EINVAL;
     if (!walk.rc && !walk.users->count && !walk.users->anonymous_bucket)
         FAULT(&walk, 0, "nobody could do anything (accepted: users, anonymous, or both)");
     if (walk.rc == -ENOMEM)

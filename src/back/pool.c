@@ -112,7 +112,10 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         hg_list_prepend(&pool->waiting, &call->place.node);
     else
         hg_list_append(&pool->waiting, &call->place.node);
+    pool->waiting_bound += bound != NULL;
     count_waiting(pool, 1);
+    if (!again && bound == NULL && !hg_list_empty(&pool->ready))
+        hg_pool_wake_later(pool); /* those in front wait for other links */
     return HG_SUBMIT_WAIT;
 }
 
@@ -141,8 +144,8 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
     if (HG_UNLIKELY(behind))
         return wait_in_line(pool, call, bound);
     if (HG_UNLIKELY(bound != NULL))
-        link = bound->state == HG_LINK_READY && hg_link_has_room(bound) ? bound : NULL;
-    else if (HG_LIKELY(pool->waiting_count == 0 || call == pool->waking))
+        link = bound->state == HG_LINK_READY && hg_link_has_slack(bound) ? bound : NULL;
+    else if (HG_LIKELY(pool->waiting_count == pool->waiting_bound || call == pool->waking))
         link = hg_pool_pick(pool);
     if (HG_UNLIKELY(link == NULL))
         return wait_in_line(pool, call, bound);
@@ -160,6 +163,7 @@ static void leave_line(struct hg_pool *pool, struct hg_call *call)
 {
     hg_list_remove(&call->place.node);
     call->place.waiting = false;
+    pool->waiting_bound -= call->place.extra != NULL;
     count_waiting(pool, -1);
 }
 
@@ -177,7 +181,7 @@ void hg_pool_wake_later(struct hg_pool *pool)
 /* Calls that can be put on links now. */
 static uint32_t free_slots(struct hg_pool *pool)
 {
-    uint32_t n = 0;
+    uint32_t n = pool->waiting_bound;
     HG_LIST_EACH(node, &pool->ready)
     {
         n += pool->conf->link.depth - hg_link_pending(link_at(node));
@@ -189,7 +193,7 @@ static bool can_go(struct hg_pool *pool, const struct hg_call *call)
 {
     const struct hg_link *bound = call->place.extra;
     if (bound != NULL)
-        return bound->state == HG_LINK_READY && hg_link_has_room(bound);
+        return bound->state == HG_LINK_READY && hg_link_has_slack(bound);
     return !hg_list_empty(&pool->ready);
 }
 
@@ -246,8 +250,10 @@ void hg_pool_unbind(struct hg_pool *pool, const struct hg_link *link)
 {
     HG_LIST_EACH(node, &pool->waiting)
     {
-        if (call_at(node)->place.extra == link)
-            call_at(node)->place.extra = NULL;
+        if (call_at(node)->place.extra != link)
+            continue;
+        call_at(node)->place.extra = NULL;
+        pool->waiting_bound--;
     }
 }
 

@@ -105,4 +105,12 @@ static inline bool hg_bucket_live(const struct hg_bucket *bucket)
            HG_BUCKET_ACTIVE;
 }
 
+/* Has it as many connections as it may? */
+static inline bool hg_bucket_is_full(const struct hg_bucket *bucket)
+{
+    struct hg_bucket *b = (struct hg_bucket *)bucket;
+    unsigned max = atomic_load_explicit(&b->max_connections, memory_order_relaxed);
+    return max > 0 && atomic_load_explicit(&b->connections, memory_order_relaxed) >= max;
+}
+
 #endif

@@ -84,8 +84,7 @@ static enum hg_step on_select_bucket(const struct control *c)
         return fail(c, HG_STATUS_KEY_ENOENT, HG_OUTCOME_MISS, "there is no bucket of this name");
     if (session->lane != NULL && session->lane->bucket == bucket)
         return succeed(c, HG_SPAN_NONE);
-    unsigned max = atomic_load_explicit(&bucket->max_connections, memory_order_relaxed);
-    if (max > 0 && atomic_load_explicit(&bucket->connections, memory_order_relaxed) >= max)
+    if (hg_bucket_is_full(bucket))
         return fail(c,
                     session->features & HG_FEATURE_XERROR ? HG_STATUS_RATE_LIMITED_MAX_CONNECTIONS
                                                           : HG_STATUS_EBUSY,

@@ -561,7 +561,8 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
+    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
+                         hg_bucket_is_full(same)))
         same = NULL;
     hg_session_select(session, same);
 }

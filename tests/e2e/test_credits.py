@@ -2,6 +2,7 @@
 held; nobody hangs. Slots are 200 ms where nothing else is said: a limit of 200 is 40 a slot."""
 # SPDX-License-Identifier: BSD-3-Clause
 
+import collections
 import json
 import socket
 import struct
@@ -61,6 +62,9 @@ def test_writes_of_several_units():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_reads_within_two_percent(threads):
     with start([{"name": "shop", "hard_limit": 200}], threads=threads) as daemon:
+        with enter(daemon, "shop") as client:
+            for number in range(64):
+                assert client.set(b"k%d" % number, b"v").status == 0
         done, slots, _ = flood_slots(lambda: enter(daemon, "shop", 4), 10, make=get, pipeline=8)
         assert abs(done - 40 * slots) <= 0.02 * 40 * slots, "%d reads in %d slots" % (done, slots)
 
@@ -613,6 +617,23 @@ def test_units_are_reported():
         client.close()
 
 
+def test_time_held_is_reported():
+    """ReportUnitUsage: frame info 3 is how long the request was held, compressed."""
+    with start([{"name": "shop", "hard_limit": 5}]) as daemon:
+        client = enter(daemon, "shop", features=(Feature.REPORT_UNITS,))
+        times = []
+        for number in range(4):
+            begun = time.monotonic()
+            info = parse_framing(client.set(b"k", b"v").framing)
+            times.append((int.from_bytes(info.get(3, b""), "big") ** 1.74 / 2e6,
+                          time.monotonic() - begun))
+        assert any(told > SLOT / 2 for told, _ in times), times
+        for told, measured in times:
+            assert told <= measured * 1.02 + 0.002, times
+            assert told > measured - 0.1 or told == 0 and measured < 0.1, times
+        client.close()
+
+
 def test_units_are_counted():
     with start([{"name": "shop"}]) as daemon, admin(daemon) as boss:
         client = enter(daemon, "shop")
@@ -640,10 +661,12 @@ def test_unmetered_is_charged_but_not_reported():
         assert client.select("shop").status == 0
         client.hello(Feature.REPORT_UNITS)
         assert 2 not in parse_framing(client.set(b"k", b"v").framing)
-        assert details(boss, "shop")["wu"] == 1
+        row = details(boss, "shop")
+        assert (row["ru"], row["wu"], row["units"]) == (0, 0, 1), "charged, not metered"
         assert client.call(Op.DROP_PRIVILEGE, b"Unmetered").status == 0
         assert parse_framing(client.set(b"k", b"v").framing)[2] == b"\0\1"
-        assert details(boss, "shop")["wu"] == 2
+        row = details(boss, "shop")
+        assert (row["ru"], row["wu"], row["units"]) == (0, 1, 2), row
         client.close()
 
 
@@ -664,30 +687,31 @@ def test_impersonated_requests_do_not_block():
 
 def test_requests_are_counted_once():
     """Whatever becomes of it: outcomes add up to the requests sent, kind by kind."""
-    with start([{"name": "shop", "hard_limit": 50}], throttle_max_wait_ms=300) as daemon:
-        clients = enter(daemon, "shop", 6)
+    def make(number):
+        if number % 7 == 0:
+            return request(Op.GET, b"missing", opaque=number)
+        if number % 11 == 0:
+            return request(Op.ADD, b"k0", b"v", set_extras(), opaque=number)
+        if number % 13 == 0:
+            return request(Op.SET, b"k", b"no extras", opaque=number)
+        return put(number)
+    with start([{"name": "shop", "hard_limit": 20}], throttle_slot_ms=50,
+               throttle_max_wait_ms=100) as daemon:
+        clients = enter(daemon, "shop", 9)
         clients[0].hello(Feature.NON_BLOCKING)
         clients[1].hello(Feature.XERROR)
+        floods = [Flood([client], make, 8, limit=40) for client in clients]
         with admin(daemon) as boss:
             before = details(boss, "shop")["outcomes"]
-            assert sum(before.values()) == 0 or before["session"], before
-
-            def make(number):
-                if number % 7 == 0:
-                    return request(Op.GET, b"missing", opaque=number)
-                if number % 11 == 0:
-                    return request(Op.ADD, b"k0", b"v", set_extras(), opaque=number)
-                if number % 13 == 0:
-                    return request(Op.SET, b"k", b"no extras", opaque=number)
-                return put(number)
-            clients[2].set(b"k0", b"v")
-            flood = Flood(clients, make, 8, limit=1500)
-            with flood:
-                flood.wait(30)
-            told = flood.statuses()
+            assert clients[2].set(b"k0", b"v").status == 0
+            for flood in floods:
+                flood.thread.start()
+            for flood in floods:
+                flood.wait(60)
+            told = sum((flood.statuses() for flood in floods), start=collections.Counter())
             row = details(boss, "shop")
             count = {name: n - before[name] for name, n in row["outcomes"].items()}
-            assert sum(count.values()) == flood.sent + 1 == 1501, count
+            assert sum(count.values()) == 9 * 40 + 1, count
             assert count["success"] == told[0] + 1
             assert count["throttled"] == told[St.WOULD_THROTTLE] > 0
             assert count["throttled_too_long"] == told[St.ETMPFAIL] + told[St.THROTTLED_TOO_LONG] > 0

@@ -58,6 +58,10 @@ class Process:
         self.stderr_path = os.path.join(directory, name + ".stderr")
         self.log = open(self.stderr_path, "ab")
         full = dict(os.environ)
+        # Sanitizers keep freed memory in quarantine; with the usual 256 MB of it no test of memory
+        # would mean anything.
+        full.setdefault("ASAN_OPTIONS", "quarantine_size_mb=8:detect_leaks=1")
+        full.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         full.update(env or {})
         self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log,
                                       stderr=self.log, cwd=directory, env=full)
@@ -323,7 +327,8 @@ class Headgate:
             raise AssertionError("headgate ignores SIGTERM:\n" + log[-3000:]) from None
         self.process.log.close()
         log = self.process.stderr()
-        assert not SANITIZER.search(log), log.decode("utf-8", "replace")[-6000:]
+        found = SANITIZER.search(log)
+        assert not found, log[found.start():found.start() + 6000].decode("utf-8", "replace")
         if check:
             assert code == 0, "headgate exit code %d:\n%s" % (
                 code, log.decode("utf-8", "replace")[-6000:])

@@ -1,3 +1,18 @@
+# tests/tools
+check_PROGRAMS += tests/tools/confdump
+tests_tools_confdump_SOURCES = tests/tools/confdump.c
+tests_tools_confdump_LDADD = libapp.a $(YAML_LIBS) $(JANSSON_LIBS) $(CRYPTO_LIBS)
+SCRIPT_TESTS += tests/tools/drift-conf.sh
+EXTRA_DIST += tests/tools/drift-conf.sh
+
+# Writes the sample configuration and the manual's list of options anew from src/app/conf.def.
+update-conf: tests/tools/confdump$(EXEEXT)
+	$(AM_V_GEN)tests/tools/confdump sample > $(top_srcdir)/etc/headgate.yaml.new && \
+	mv $(top_srcdir)/etc/headgate.yaml.new $(top_srcdir)/etc/headgate.yaml && \
+	{ sed '/^<!-- options: begin -->$$/q' $(top_srcdir)/doc/configuration.md && \
+	  tests/tools/confdump manual && echo '<!-- options: end -->'; } > $(top_srcdir)/doc/configuration.md.new && \
+	mv $(top_srcdir)/doc/configuration.md.new $(top_srcdir)/doc/configuration.md
+.PHONY: update-conf
 # tests/tools: checks of the source itself
 SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
 EXTRA_DIST += tests/tools/check-all tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh

@@ -206,7 +206,7 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
          "bad value '-1' of 'max_connections' (accepted: 0 to 1000000 connections)"},
         {"{\"upstream\":{}}", "bad value '{}' of 'upstream' (accepted: text of 0 to 100 bytes)"},
         {"{\"reserved\":3,\"hard_limit\":2}", "reserved '3' exceeds hard_limit (accepted: 0 to 2)"},
-        {"{\"max_connections\":1} {}", "bytes behind the JSON object, at byte 22 (accepted: a JSON "
+        {"{\"max_connections\":1} {}", "bytes behind the JSON object, at byte 23 (accepted: a JSON "
                                        "object of settings and nothing else)"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {

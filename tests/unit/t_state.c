@@ -248,11 +248,12 @@ static void test_a_created_bucket_must_keep_the_rules(void **state)
     struct hg_state_node node = {ABSENT, N(501), ABSENT};
     create(fixture, "toys", "{\"upstream\":\"rows\"}");
     assert_int_equal(hg_state_set_node(fixture->state, &node), 0);
-    assert_null(apply(fixture->conf, fixture->state,
-                      "default_throttle_reserved_units '501' exceeds default_throttle_hard_limit "
-                      "(accepted: 0 to 500)\n" UNFIT
-                      "warning: c.yaml:1: reservations of 1007 units/s exceed node_capacity 1000: all are "
-                      "honoured, and nothing is left for the free pool\n"));
+    assert_null(
+        apply(fixture->conf, fixture->state,
+              "default_throttle_reserved_units '501' exceeds default_throttle_hard_limit "
+              "(accepted: 0 to 500)\n" UNFIT
+              "warning: c.yaml:1: reservations of 1007 units/s exceed node_capacity 1000: all are "
+              "honoured, and nothing is left for the free pool\n"));
 }
 
 static void test_a_deleted_bucket_of_the_file_stays_deleted(void **state)

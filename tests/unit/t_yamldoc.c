@@ -43,6 +43,8 @@ static void test_reading_goes_on_behind_a_repeated_key(void **state)
         {"threads: 1\nthreads: 2\nlogin_queue: 0\n",
          "c.yaml:2: repeated key 'threads' (accepted: once, and it is in line 1)\n"
          "c.yaml:3: value out of range '0' of 'login_queue' (accepted: 1 to 100000 logins)\n"},
+        {"listen: [{address: /a}]\nlisten: [{address: b}]\n",
+         "c.yaml:2: repeated key 'listen' (accepted: once, and it is in line 1)\n"},
     };
     apphelp_refuses(cases, HG_COUNT_OF(cases));
 }
