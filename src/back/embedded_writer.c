@@ -8,8 +8,9 @@
 
 #include "base/log.h"
 
-#define SCRATCH_KEEP (256u << 10)
-#define REFUSAL_TEXT 160
+#define SCRATCH_KEEP   (256u << 10)
+#define REFUSAL_TEXT   160
+#define TRIES_LEFT_OUT 31
 
 void hg_embedded_writer_init(struct hg_embedded_writer *writer, struct hg_embedded_db *db,
                              struct hg_embedded_tenants *tenants,
@@ -231,15 +232,47 @@ static int put_record(struct hg_embedded_writer *writer, MDB_val key,
 }
 
 /* Is there room for the outcome? `old_bytes` is 0 when the old record was not looked at. */
-static bool has_room(struct hg_embedded_writer *writer, MDB_val key,
-                     const struct hg_item_outcome *outcome, size_t old_bytes)
+static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val key,
+                                      const struct hg_item_outcome *outcome, size_t old_bytes)
 {
     size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
-    if (hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes))
-        return true;
+    enum hg_embedded_room room =
+        hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes);
+    if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
+        return room;
     MDB_val old;
-    return old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
-           bytes <= old.mv_size;
+    if (old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
+        bytes <= old.mv_size)
+        return HG_EMBEDDED_ROOM_YES;
+    if (room == HG_EMBEDDED_ROOM_TRY && writer->tries_left_out > 0) {
+        writer->tries_left_out--;
+        return HG_EMBEDDED_ROOM_NO;
+    }
+    return room;
+}
+
+/* Puts the outcome's item if that takes no further page. */
+static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
+                          const struct hg_item_outcome *outcome, bool has_old_value, bool *ret_fits)
+{
+    struct hg_embedded_usage before, after;
+    MDB_txn *group = writer->txn;
+    hg_embedded_usage(writer->db, group, &before);
+    int rc = mdb_txn_begin(writer->db->env, group, 0, &writer->txn);
+    if (rc != 0) {
+        writer->txn = group;
+        return rc;
+    }
+    rc = put_record(writer, key, outcome, has_old_value);
+    hg_embedded_usage(writer->db, writer->txn, &after);
+    *ret_fits = rc == 0 && after.used_bytes <= before.used_bytes;
+    if (*ret_fits)
+        rc = mdb_txn_commit(writer->txn);
+    else
+        mdb_txn_abort(writer->txn);
+    writer->txn = group;
+    writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
+    return rc;
 }
 
 /* Copies what get-and-touch found, before the put moves it. */
@@ -261,15 +294,22 @@ static int do_store(struct hg_embedded_writer *writer, struct hg_embedded_batch 
 {
     bool touch = outcome->act == HG_ITEM_TOUCH;
     bool join = op->ask.op == HG_OP_APPEND || op->ask.op == HG_OP_PREPEND;
-    if (!touch && !has_room(writer, key, outcome, old_bytes)) {
+    enum hg_embedded_room room =
+        touch ? HG_EMBEDDED_ROOM_YES : room_for(writer, key, outcome, old_bytes);
+    bool fits = room != HG_EMBEDDED_ROOM_NO;
+    int rc = 0;
+    if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
+        return ENOMEM;
+    if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
+        rc = put_record(writer, key, outcome, touch || join);
+    else if (room == HG_EMBEDDED_ROOM_TRY)
+        rc = try_put_record(writer, key, outcome, touch || join, &fits);
+    if (rc != 0)
+        return rc;
+    if (!fits) {
         refuse_full(writer, batch, op);
         return 0;
     }
-    if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
-        return ENOMEM;
-    int rc = put_record(writer, key, outcome, touch || join);
-    if (rc != 0)
-        return rc;
     if (!touch)
         writer->db->cas_last = outcome->item.cas;
     op->result.status = outcome->status;
@@ -322,9 +362,10 @@ static int do_op(struct hg_embedded_writer *writer, struct hg_embedded_batch *ba
         return do_store(writer, batch, op, key, &outcome, record.mv_size);
     op->result.status = outcome.status;
     /* A dead record that was met on the way goes too. */
-    if (outcome.act == HG_ITEM_REMOVE || (stored && !alive))
-        return mdb_del(writer->txn, writer->db->dbi, &key, NULL);
-    return 0;
+    if (outcome.act != HG_ITEM_REMOVE && (!stored || alive))
+        return 0;
+    writer->tries_left_out = 0;
+    return mdb_del(writer->txn, writer->db->dbi, &key, NULL);
 }
 
 /* Carries out a single operation, in a transaction of its own. */

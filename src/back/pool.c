@@ -114,6 +114,8 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         hg_list_append(&pool->waiting, &call->place.node);
     pool->waiting_bound += bound != NULL;
     count_waiting(pool, 1);
+    if (!again && bound == NULL && !hg_list_empty(&pool->ready))
+        hg_pool_wake_later(pool); /* those in front wait for other links */
     return HG_SUBMIT_WAIT;
 }
 

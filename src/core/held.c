@@ -279,16 +279,18 @@ void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, 
 {
     uint64_t grants[HG_CREDIT_WORKERS_MAX];
     uint64_t queue = atomic_load(&bucket->queue), mask, next;
-    uint32_t round = round_of(queue) + 1;
+    uint32_t round = round_of(queue) + 1, open = 0;
 
     if ((uint32_t)queue == 0)
         return;
     mask = plan_grants(node, bucket, available, grants);
     for (uint32_t i = 0; i < node->workers; i++)
-        if (mask >> i & 1)
+        if (mask >> i & 1) {
             atomic_store(&bucket->lanes[i].grant, grant_word(round, grants[i]));
+            open++;
+        }
     do
-        next = (uint64_t)round << 32 | (queue & 0xffff0000u) | (uint64_t)__builtin_popcountll(mask);
+        next = (uint64_t)round << 32 | (queue & 0xffff0000u) | open;
     while (!atomic_compare_exchange_weak(&bucket->queue, &queue, next));
     for (uint32_t i = 0; i < node->workers; i++) {
         struct hg_credit_lane *lane = &bucket->lanes[i];

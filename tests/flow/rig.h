@@ -64,6 +64,8 @@ struct bench {
 };
 void bench_turn(struct bench *bench);
 uint64_t bench_deadline(void);
+/* HG_TEST_SCALE, at least 1. */
+uint64_t bench_scale(void);
 #define BENCH_UNTIL(bench, condition)                                                              \
     do {                                                                                           \
         uint64_t deadline_ = bench_deadline();                                                     \

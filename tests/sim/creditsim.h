@@ -63,6 +63,7 @@ struct sim {
     bool unfair;                                   // the last worker goes first whenever it can
     uint32_t tick_chance; // a tick (as if time had passed) comes between steps once in so many; 0 =
                           // never
+    uint32_t undo_chance; // an admitted request is refused later once in so many; 0 = never
     uint32_t reset_chance; // a held connection is reset once in so many steps; 0 = never
 };
 

@@ -166,6 +166,7 @@ static void ask_submit(struct ask *ask)
     if (after != NULL && HG_CONTAINER_OF(after, struct ask, call)->is_done)
         ask->call.after = NULL;
     ask->submit = store->ops->submit(store, &ask->call);
+    hg_loop_again(&ask->world->loop); /* as if it had been submitted within the turn */
 }
 
 static void ask_init(struct ask *ask, struct world *world, enum hg_op op, const char *key)

@@ -491,6 +491,44 @@ static void test_slot_length_changes_at_the_tick(void **state)
     assert_int_equal(rig.now_us, 6250000);
 }
 
+/* A worker may come to the new slot before the tick has rolled the gauge: it rolls it itself, by
+ * the limit of the slot that ended. */
+static void test_who_comes_first_rolls_the_gauge(void **state)
+{
+    uint32_t slot;
+    (void)state;
+    begin(1000, 1000);
+    add_bucket(0, 100);
+    tick_at(5000000);
+    slot = rig.node.slot;
+    hg_credit_bucket_set(&rig.bucket[0], 0, 160, false);
+    next_slot();
+    atomic_store(&rig.bucket[0].used.word, hg_gauge_word(slot, 250));
+    atomic_store(&rig.node.free.word, hg_gauge_word(slot, 1000));
+    assert_int_equal(used(0), 150);
+    assert_int_equal(decide(0, 11, 0), HG_CREDIT_HARD_LIMIT);
+    assert_int_equal(decide(0, 10, 0), HG_CREDIT_BY_POOL);
+    assert_int_equal(used(0), 160);
+    assert_int_equal(pool_used(), 10);
+}
+
+/* A charge that was read into the old slot does not land in the new one. */
+static void test_late_units_of_an_old_slot_are_not_given_back(void **state)
+{
+    struct hg_charge old;
+    (void)state;
+    begin(1000, 1000);
+    add_bucket(0, 100);
+    tick_at(5000000);
+    decide(0, 60, 0);
+    old = rig.charge;
+    next_slot();
+    decide(0, 70, 0);
+    assert_false(hg_credit_undo(&rig.node, &rig.bucket[0], &old));
+    assert_int_equal(used(0), 70);
+    assert_int_equal(pool_used(), 70);
+}
+
 static void test_slot_numbers_wrap(void **state)
 {
     (void)state;
@@ -582,6 +620,8 @@ int main(void)
         cmocka_unit_test(test_one_tick_however_many_were_missed),
         cmocka_unit_test(test_short_slots_carry_the_fraction),
         cmocka_unit_test(test_slot_length_changes_at_the_tick),
+        cmocka_unit_test(test_who_comes_first_rolls_the_gauge),
+        cmocka_unit_test(test_late_units_of_an_old_slot_are_not_given_back),
         cmocka_unit_test(test_slot_numbers_wrap),
         cmocka_unit_test(test_a_new_bucket_is_empty),
         cmocka_unit_test(test_capacity_0),
