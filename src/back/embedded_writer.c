@@ -11,6 +11,7 @@
 #define SCRATCH_KEEP   (256u << 10)
 #define REFUSAL_TEXT   160
 #define TRIES_LEFT_OUT 31
+#define SPLITS_MAX     8
 
 void hg_embedded_writer_init(struct hg_embedded_writer *writer, struct hg_embedded_db *db,
                              struct hg_embedded_tenants *tenants,
@@ -71,6 +72,7 @@ int hg_embedded_writer_begin(struct hg_embedded_writer *writer, uint64_t cas_cou
 {
     writer->changed = NULL;
     writer->refused = 0;
+    writer->roomy = false;
     writer->now_s = writer->wall_s(writer->wall_arg);
     int rc = mdb_txn_begin(writer->db->env, NULL, 0, &writer->txn);
     if (rc != 0) {
@@ -235,6 +237,8 @@ static int put_record(struct hg_embedded_writer *writer, MDB_val key,
 static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val key,
                                       const struct hg_item_outcome *outcome, size_t old_bytes)
 {
+    if (HG_LIKELY(writer->roomy))
+        return HG_EMBEDDED_ROOM_YES;
     size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
     enum hg_embedded_room room =
         hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes);
@@ -382,13 +386,25 @@ static int run_alone(struct hg_embedded_writer *writer, struct hg_embedded_batch
     return rc;
 }
 
+/* Can nothing in this group reach the quota? An operation adds at most the bytes that it brings,
+   and a page on each level of the tree. */
+static bool is_roomy(struct hg_embedded_writer *writer, uint64_t ops, uint64_t bytes)
+{
+    struct hg_embedded_usage usage;
+    hg_embedded_usage(writer->db, writer->txn, &usage);
+    uint64_t most = bytes + ops * (SPLITS_MAX * (uint64_t)writer->db->page_bytes);
+    return usage.used_bytes < writer->db->max_bytes &&
+           most < writer->db->max_bytes - usage.used_bytes;
+}
+
 /* Carries out the batches from `first` up to `end` in one transaction. */
 static int run_group(struct hg_embedded_writer *writer, struct hg_embedded_batch *first,
-                     struct hg_embedded_batch *end, uint64_t ops)
+                     struct hg_embedded_batch *end, uint64_t ops, uint64_t bytes)
 {
     int rc = hg_embedded_writer_begin(writer, ops);
     if (rc != 0)
         return rc;
+    writer->roomy = is_roomy(writer, ops, bytes);
     for (struct hg_embedded_batch *batch = first; batch != end; batch = batch->next)
         for (uint32_t i = 0; i < batch->count; i++) {
             rc = do_op(writer, batch, &batch->ops[i]);
@@ -437,7 +453,7 @@ void hg_embedded_writer_run(struct hg_embedded_writer *writer)
         } while (end != NULL && ops + end->count <= HG_EMBEDDED_GROUP_OPS &&
                  bytes + end->bytes <= HG_EMBEDDED_GROUP_BYTES);
         writer->first = end;
-        if (run_group(writer, first, end, ops) != 0)
+        if (run_group(writer, first, end, ops, bytes) != 0)
             retry_one_by_one(writer, first, end);
         hg_counter_add(&writer->counters->groups, 1);
         hg_counter_add(&writer->counters->group_ops, ops);

@@ -43,6 +43,7 @@ struct hg_embedded_writer {
     /* of the running transaction */
     MDB_txn *txn;
     uint64_t now_s;
+    bool roomy;                         /* the quota is far away */
     uint64_t refused;                   /* operations without room */
     struct hg_embedded_tenant *changed; /* tenants whose flush changes with it */
 };

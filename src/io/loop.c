@@ -21,7 +21,8 @@ int hg_loop_init(struct hg_loop *loop)
     event_config_free(config);
     if (loop->base == NULL)
         return -ENOMEM;
-    loop->now_us = hg_now_us();
+    loop->clock = hg_now_us;
+    loop->now_us = loop->clock();
     return 0;
 }
 
@@ -34,7 +35,7 @@ void hg_loop_fini(struct hg_loop *loop)
 
 void hg_loop_stamp_slow(struct hg_loop *loop)
 {
-    loop->now_us = hg_now_us();
+    loop->now_us = loop->clock();
     loop->stamped_turn = loop->turns;
 }
 
@@ -48,9 +49,10 @@ void hg_loop_turn(struct hg_loop *loop, bool wait)
     event_base_loop(loop->base, flags);
     hg_loop_stamp(loop);
     for (unsigned s = 0; s < HG_STAGES; s++) {
-        HG_LIST_EACH(node, &loop->hooks[s])
-        {
+        struct hg_list *node = loop->hooks[s].next;
+        for (; node != &loop->hooks[s]; node = loop->next_hook) {
             struct hg_hook *hook = HG_CONTAINER_OF(node, struct hg_hook, node);
+            loop->next_hook = node->next;
             hook->fn(hook);
         }
     }
@@ -73,11 +75,14 @@ void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hoo
                   void (*fn)(struct hg_hook *))
 {
     hook->fn = fn;
+    hook->loop = loop;
     hg_list_append(&loop->hooks[stage], &hook->node);
 }
 
 void hg_loop_unhook(struct hg_hook *hook)
 {
+    if (hook->loop->next_hook == &hook->node)
+        hook->loop->next_hook = hook->node.next;
     hg_list_remove(&hook->node);
 }
 

@@ -28,16 +28,19 @@ enum hg_stage {
 
 struct hg_loop {
     struct event_base *base;
-    uint64_t now_us; /* monotonic, of this turn */
+    uint64_t now_us;         /* monotonic, of this turn */
+    uint64_t (*clock)(void); /* where it comes from: hg_now_us; tests set their own */
     uint64_t turns;
     uint64_t stamped_turn;
     struct hg_list hooks[HG_STAGES];
+    struct hg_list *next_hook; /* runs after the one that runs now */
     bool again; /* somebody has work left: the next turn does not wait */
     bool stopped;
 };
 
 struct hg_hook {
     struct hg_list node;
+    struct hg_loop *loop;
     void (*fn)(struct hg_hook *hook);
 };
 
@@ -56,6 +59,7 @@ void hg_loop_turn(struct hg_loop *loop, bool wait);
    hooks run in the order of their registration. */
 void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hook,
                   void (*fn)(struct hg_hook *));
+/* From a hook too, whichever hook it is. */
 void hg_loop_unhook(struct hg_hook *hook);
 
 /* Reads the clock unless that was done in this turn: the first line of every callback. */

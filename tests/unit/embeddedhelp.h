@@ -46,7 +46,7 @@ struct ask {
     uint8_t *value; /* a copy, zero-ended */
 };
 
-static unsigned ask_order;
+static _Thread_local unsigned ask_order;
 
 static uint64_t world_wall_s(void *arg)
 {
