@@ -149,12 +149,14 @@ static void on_ready(struct hg_link *link)
 static void on_room(struct hg_link *link)
 {
     struct hg_pool *pool = link->pool;
-    link->full = false;
-    if (link->state != HG_LINK_READY)
-        return;
-    hg_list_remove(&link->node);
-    hg_list_append(&pool->ready, &link->node);
-    hg_pool_wake_later(pool);
+    bool has_room = hg_link_has_room(link);
+    if (has_room && link->state == HG_LINK_READY) {
+        link->full = false;
+        hg_list_remove(&link->node);
+        hg_list_append(&pool->ready, &link->node);
+    }
+    if (has_room || pool->waiting_bound > 0)
+        hg_pool_wake_later(pool);
 }
 
 static void on_answers(struct hg_link *link, uint32_t in_time, uint64_t waited_us)

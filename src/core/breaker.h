@@ -16,8 +16,7 @@
 // connection and asks NOOP or PING through login, never a client's request. The wait's k grows with
 // each failure and resets only after 10 s without one. A failure in RAMP, while nothing lives,
 // opens again. After a failure connections are made one at a time until one succeeds. When it
-// opens, the driver closes what is live; the outcomes of connects under way are told, and change
-// nothing.
+// opens, the driver closes what is live, and still tells how the connects under way ended.
 //
 // Threads: one breaker per server and process, shared. The caller holds one mutex for the calls
 // that take a non-const breaker; they are rare (connections, time-outs, and sums of what was sent).

@@ -309,7 +309,7 @@ static void on_stop_letter(struct hg_letter *letter, void *receiver)
 
 /* ---- the thread ---- */
 
-static void close_everything(struct hg_worker *worker)
+void hg_worker_close(struct hg_worker *worker)
 {
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
@@ -335,7 +335,7 @@ static void *run(void *arg)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     hg_loop_run(&worker->loop);
-    close_everything(worker);
+    hg_worker_close(worker);
     return NULL;
 }
 
@@ -366,8 +366,8 @@ static void init_parts(struct hg_worker *worker, struct hg_front *front, unsigne
     hg_slab_init(&worker->requests, sizeof(struct hg_request), REQUESTS_PER_BLOCK);
 }
 
-int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
-                    struct hg_directory *directory)
+int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned index,
+                   struct hg_directory *directory)
 {
     init_parts(worker, front, index);
     worker->scratch = malloc(HG_SCRATCH_BYTES);
@@ -383,13 +383,20 @@ int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned i
     rc = hg_loop_timer_init(&worker->loop, &worker->timer, HG_WORKER_TIMER_US, on_timer);
     if (rc == 0)
         rc = hg_mailbox_init(&worker->mailbox, &worker->loop, worker);
-    if (rc == 0) {
-        rc = -pthread_create(&worker->thread, NULL, run, worker);
-        if (rc != 0)
-            hg_mailbox_fini(&worker->mailbox);
-    }
     if (rc != 0)
         free_parts(worker);
+    return rc;
+}
+
+int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
+                    struct hg_directory *directory)
+{
+    int rc = hg_worker_open(worker, front, index, directory);
+    if (rc != 0)
+        return rc;
+    rc = -pthread_create(&worker->thread, NULL, run, worker);
+    if (rc != 0)
+        hg_worker_free(worker);
     return rc;
 }
 

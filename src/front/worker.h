@@ -26,8 +26,8 @@
     HG_WORKER_STAT(accepted, "client connections taken over from the listeners")                   \
     HG_WORKER_STAT(connections, "client connections open now")                                     \
     HG_WORKER_STAT(cmd_total, "requests that ended")                                               \
-    HG_WORKER_STAT(get_hits, "gets that found an item")                                           \
-    HG_WORKER_STAT(get_misses, "gets that found nothing")                                         \
+    HG_WORKER_STAT(get_hits, "gets that found an item")                                            \
+    HG_WORKER_STAT(get_misses, "gets that found nothing")                                          \
     HG_WORKER_STAT(bytes_read, "bytes read from clients")                                          \
     HG_WORKER_STAT(bytes_written, "bytes handed to clients")                                       \
     HG_WORKER_STAT(idle_closed, "connections closed by the idle limit")                            \
@@ -96,7 +96,12 @@ struct hg_worker {
     uint64_t slow_count;
 };
 
-/* Starts the thread. 0 or -errno. */
+/* Sets up everything but the thread: a test may turn the loop by hand. 0 or -errno. */
+HG_MUST_USE int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned index,
+                               struct hg_directory *directory);
+/* Closes the clients and stores of a worker whose loop does not turn any more. */
+void hg_worker_close(struct hg_worker *worker);
+/* Opens the worker and starts its thread. 0 or -errno. */
 HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
                                 struct hg_directory *directory);
 /* From the main thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */

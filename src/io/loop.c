@@ -21,7 +21,8 @@ int hg_loop_init(struct hg_loop *loop)
     event_config_free(config);
     if (loop->base == NULL)
         return -ENOMEM;
-    loop->now_us = hg_now_us();
+    loop->clock = hg_now_us;
+    loop->now_us = loop->clock();
     return 0;
 }
 
@@ -34,7 +35,7 @@ void hg_loop_fini(struct hg_loop *loop)
 
 void hg_loop_stamp_slow(struct hg_loop *loop)
 {
-    loop->now_us = hg_now_us();
+    loop->now_us = loop->clock();
     loop->stamped_turn = loop->turns;
 }
 

@@ -28,7 +28,8 @@ enum hg_stage {
 
 struct hg_loop {
     struct event_base *base;
-    uint64_t now_us; /* monotonic, of this turn */
+    uint64_t now_us;         /* monotonic, of this turn */
+    uint64_t (*clock)(void); /* where it comes from: hg_now_us; tests set their own */
     uint64_t turns;
     uint64_t stamped_turn;
     struct hg_list hooks[HG_STAGES];

@@ -227,6 +227,36 @@ def test_hanging_server_is_given_up_and_found_again():
     server.stop()
 
 
+def test_a_request_has_one_deadline():
+    """However patient the backend's time-out, the request is answered by its own deadline."""
+    fake = FakeBackend(lambda connection, frame: None)
+    setup = config([fake.where], request_deadline_ms=400, throttle_max_wait_ms=100,
+                   upstream={"backend_timeout_ms": 30000, "queue_timeout_ms": 30000})
+    with Headgate(setup) as daemon, daemon.client(timeout=10) as client:
+        begun = time.monotonic()
+        frames = client.quiet(*(request(Op.GET, b"k%d" % n, opaque=n) for n in range(100)))
+        took = time.monotonic() - begun
+        assert len(frames) == 100 and all(f.status in (St.ETMPFAIL, St.EBUSY) for f in frames)
+        assert 0.3 < took < scaled(1.0), took
+    fake.stop()
+
+
+def test_servers_on_unix_sockets_and_ipv6():
+    memcacheds = [Memcached(memory_mb=32, unix=True), Memcached(memory_mb=32, host="::1"),
+                  Memcached(memory_mb=32)]
+    with Headgate(config([m.where for m in memcacheds])) as daemon, daemon.client() as client:
+        names = [b"k%d" % n for n in range(60)]
+        assert client.quiet(*(request(Op.SETQ, n, n, set_extras()) for n in names)) == []
+        assert [f.value for f in client.quiet(*(request(Op.GETQ, n) for n in names))] == names
+        held = []
+        for server in memcacheds:
+            with Client(server.address) as direct:
+                held.append(len(direct.quiet(*(request(Op.GETQ, n) for n in names))))
+        assert sum(held) == 60 and min(held) > 5, held
+    for server in memcacheds:
+        server.stop()
+
+
 # ---- the breaker ----
 
 def test_one_probe_and_no_client_request_as_one():

@@ -3,7 +3,7 @@
 # Servers behind
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link tests/flow/t_pool tests/flow/t_outage \
-	tests/flow/t_memcached tests/flow/t_memcached_real
+	tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
 endif
 RIG = tests/flow/rig.c tests/flow/rig.h tests/flow/fake.c tests/flow/fake.h
 HG_RIG_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS) -I$(top_srcdir)/tests/flow
@@ -19,6 +19,22 @@ tests_flow_t_outage_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_memcached_SOURCES = tests/flow/t_memcached.c $(RIG)
 tests_flow_t_memcached_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_LDADD = $(HG_BACK_TEST_LIBS)
-tests_flow_t_memcached_real_SOURCES = tests/flow/t_memcached_real.c $(RIG)
+DAEMON = tests/flow/daemon.c tests/flow/daemon.h
+tests_flow_t_memcached_real_SOURCES = tests/flow/t_memcached_real.c $(DAEMON) $(RIG)
 tests_flow_t_memcached_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_real_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_workers_SOURCES = tests/flow/t_workers.c $(DAEMON) $(RIG)
+tests_flow_t_workers_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
+
+# The client side
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_session
+endif
+STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c tests/flow/stagehooks.h \
+	tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c tests/flow/client.h
+HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
+HG_STAGE_LIBS = libfront.a libio.a libcore.a libproto.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_flow_t_session_SOURCES = tests/flow/t_session.c $(STAGE)
+tests_flow_t_session_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_session_LDADD = $(HG_STAGE_LIBS)

@@ -1,93 +1,22 @@
 // t_memcached_real - the memcached store against memcached itself
 // SPDX-License-Identifier: BSD-3-Clause
+#include "daemon.h"
 #include "rig.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <libmemcached-1.0/memcached.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/prng.h"
 
-#define SERVERS    3
-#define VALUE_MAX  (1024 * 1024)
-#define ITEM_LIMIT "-I2m"
+#define SERVERS   3
+#define VALUE_MAX (1024 * 1024)
 
-struct daemon {
-    pid_t pid;
-    uint16_t port;
-    char address[32];
-};
-
-static const char *program;
 static uint8_t *pattern; /* VALUE_MAX bytes and some more, no run of it equal to another */
-
-static uint16_t free_port(void)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-    close(fd);
-    return ntohs(in.sin_port);
-}
-
-static bool answers(const struct daemon *daemon)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(daemon->port),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok = connect(fd, (struct sockaddr *)&in, sizeof in) == 0;
-    close(fd);
-    return ok;
-}
-
-static void launch(struct daemon *daemon)
-{
-    if (daemon->port == 0)
-        daemon->port = free_port();
-    snprintf(daemon->address, sizeof daemon->address, "127.0.0.1:%u", daemon->port);
-    char port[8];
-    snprintf(port, sizeof port, "%u", daemon->port);
-    daemon->pid = fork();
-    assert_true(daemon->pid >= 0);
-    if (daemon->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        const char *user = geteuid() == 0 ? "root" : "nobody"; /* ignored unless root */
-        execl(program, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "1", "-m", "64",
-              ITEM_LIMIT, "-B", "binary", "-u", user, (char *)NULL);
-        _exit(127);
-    }
-    uint64_t end_us = bench_deadline();
-    while (!answers(daemon)) {
-        assert_true(hg_now_us() < end_us);
-        assert_int_equal(waitpid(daemon->pid, NULL, WNOHANG), 0);
-        poll(NULL, 0, 2);
-    }
-}
-
-static void put_down(struct daemon *daemon)
-{
-    if (daemon->pid <= 0)
-        return;
-    kill(daemon->pid, SIGCONT);
-    kill(daemon->pid, SIGKILL);
-    waitpid(daemon->pid, NULL, 0);
-    daemon->pid = 0;
-}
 
 struct scene {
     struct rig rig;
@@ -107,7 +36,7 @@ static void scene_init(struct scene *scene, uint32_t count)
     hg_memcached_conf_init(&scene->conf);
     scene->conf.name = "real";
     for (uint32_t i = 0; i < count; i++) {
-        launch(&scene->daemons[i]);
+        daemon_launch(&scene->daemons[i]);
         scene->servers[i] = (struct hg_ring_server){scene->daemons[i].address, 1};
     }
     scene->conf.ring.servers = scene->servers;
@@ -127,7 +56,7 @@ static void scene_fini(struct scene *scene)
     scene->store->ops->free(scene->store);
     hg_upstream_shared_free(scene->shared);
     for (int i = 0; i < SERVERS; i++)
-        put_down(&scene->daemons[i]);
+        daemon_put_down(&scene->daemons[i]);
     rig_fini(&scene->rig);
 }
 
@@ -441,12 +370,12 @@ static void t_killed_stopped_and_back(void **state)
     go_on_for(&s, &t, 200000);
     uint64_t others = rig_stat(s.shared, 1, HG_UPSTREAM_REPLIES);
 
-    put_down(&s.daemons[0]);
+    daemon_put_down(&s.daemons[0]);
     BENCH_UNTIL(&s.bench, (keep_going(&s, &t), !hg_server_may_send(&s.shared->servers[0])));
     go_on_for(&s, &t, 200000);
     assert_true(rig_stat(s.shared, 1, HG_UPSTREAM_REPLIES) > others);
     assert_true(rig_stat(s.shared, 0, HG_UPSTREAM_REFUSED_DOWN) > 0);
-    launch(&s.daemons[0]);
+    daemon_launch(&s.daemons[0]);
     BENCH_UNTIL(&s.bench, (keep_going(&s, &t), hg_server_may_send(&s.shared->servers[0])));
     uint64_t before = rig_stat(s.shared, 0, HG_UPSTREAM_REPLIES);
     BENCH_UNTIL(&s.bench,
@@ -473,22 +402,6 @@ static void t_killed_stopped_and_back(void **state)
     scene_fini(&s);
 }
 
-/* The path of a program, or NULL. */
-static const char *find_program(const char *name)
-{
-    static char path[4096];
-    const char *dirs = getenv("PATH");
-    while (dirs != NULL && *dirs != '\0') {
-        size_t len = strcspn(dirs, ":");
-        snprintf(path, sizeof path, "%.*s/%s", (int)len, dirs, name);
-        if (access(path, X_OK) == 0)
-            return path;
-        dirs += len + (dirs[len] == ':');
-    }
-    snprintf(path, sizeof path, "/usr/bin/%s", name);
-    return access(path, X_OK) == 0 ? path : NULL;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,11 +411,8 @@ int main(void)
         cmocka_unit_test(t_agrees_with_a_client),
         cmocka_unit_test(t_killed_stopped_and_back),
     };
-    program = find_program("memcached");
-    if (program == NULL) {
-        printf("1..0 # SKIP memcached is not installed\n");
+    if (!daemon_is_installed())
         return 0;
-    }
     struct hg_prng prng = {1};
     pattern = malloc(VALUE_MAX + 8192);
     for (size_t i = 0; i < VALUE_MAX + 8192; i++)

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,7 @@ static void t_lost_and_moved(void **state)
     assert_ptr_equal(sent_write.call.place.link, link);
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent-write") != NULL);
     int conn = fake_find(&s.fake, "sent")->conn;
+    rig_pool(s.stores[0], 0)->retry.tenths = HG_RETRY_KEPT_MAX;
     fake_hang_up(&s.fake, conn);
     note_init(&unsent_read, s.stores[0], HG_OP_GET, "unsent-read");
     unsent_read.call.after = &sent.call;
@@ -315,6 +317,102 @@ static void t_late_reply(void **state)
     scene_fini(&s);
 }
 
+/* Reads that were not sent move as long as the retry budget lasts. */
+static void t_retries_are_bounded(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note sent, reads[5];
+    scene_init(&s, 1);
+    scene_start(&s);
+    warm_up(&s);
+    ask(&s, &sent, "sent");
+    BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent") != NULL);
+    /* A second connection to move to. */
+    struct hg_pool *pool = rig_pool(s.stores[0], 0);
+    struct hg_link *first = sent.call.place.link;
+    hg_list_remove(&first->node);
+    struct note second;
+    ask(&s, &second, "second");
+    s.fake.automatic = true;
+    BENCH_UNTIL(&s.bench, second.done == 1);
+    hg_list_prepend(&pool->ready, &first->node);
+    for (int i = 0; i < 5; i++) {
+        note_init(&reads[i], s.stores[0], HG_OP_GET, "read");
+        reads[i].call.after = &sent.call;
+        note_submit(&reads[i], &s.rigs[0]);
+        assert_ptr_equal(reads[i].call.place.link, first);
+    }
+    pool->retry.tenths = 3 * HG_RETRY_COST;
+    hg_link_end(first, HG_LINK_CLOSED, -ECONNRESET);
+    for (int i = 0; i < 5; i++) {
+        BENCH_UNTIL(&s.bench, reads[i].done == 1);
+        assert_int_equal(reads[i].result.fault, i < 3 ? HG_FAULT_NONE : HG_FAULT_DOWN);
+    }
+    assert_int_equal(stat(&s, HG_UPSTREAM_RETRIES), 3);
+    scene_fini(&s);
+}
+
+/* Who waits for a connection that ends goes to another. */
+static void t_bound_to_a_connection_that_ends(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note sent[2], waits;
+    scene_init(&s, 1);
+    s.conf.pool_depth = 1;
+    s.conf.times.queue_timeout_ms = 60000;
+    scene_start(&s);
+    warm_up(&s);
+    ask(&s, &sent[0], "sent");
+    for (int i = 1; i < 3; i++) {
+        struct note *note = i == 1 ? &sent[1] : &waits;
+        note_init(note, s.stores[0], HG_OP_GET, i == 1 ? "sent too" : "waits");
+        note->call.after = &sent[0].call;
+        assert_int_equal(note_submit(note, &s.rigs[0]), i == 1 ? HG_SUBMIT_TAKEN : HG_SUBMIT_WAIT);
+    }
+    BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent too") != NULL);
+    s.fake.automatic = true;
+    fake_hang_up(&s.fake, fake_find(&s.fake, "sent")->conn);
+    BENCH_UNTIL(&s.bench, waits.done == 1);
+    assert_string_equal(waits.value, "v:waits");
+    assert_int_equal(sent[0].result.fault, HG_FAULT_LOST);
+    assert_int_equal(sent[1].result.fault, HG_FAULT_LOST);
+    scene_fini(&s);
+}
+
+/* Many time-outs, but the server answers in between: it is slow, not gone. */
+static void t_slow_is_not_gone(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note slow[12], quick;
+    scene_init(&s, 1);
+    s.conf.times.backend_timeout_ms = 100 * (uint32_t)bench_scale();
+    scene_start(&s);
+    warm_up(&s);
+    for (int round = 0; round < 4; round++) {
+        size_t before = s.fake.count;
+        for (int i = 0; i < 12; i++)
+            ask(&s, &slow[i], (char[2]){(char)('a' + i), 0});
+        for (int i = 0; i < 12; i++) {
+            BENCH_UNTIL(&s.bench, slow[i].done == 1);
+            assert_int_equal(slow[i].result.fault, HG_FAULT_TIMEOUT);
+        }
+        for (size_t i = before; i < before + 12; i++)
+            fake_obey(&s.fake, &s.fake.requests[i]);
+        s.fake.automatic = true;
+        ask(&s, &quick, "quick");
+        BENCH_UNTIL(&s.bench, quick.done == 1);
+        assert_string_equal(quick.value, "v:quick");
+        s.fake.automatic = false;
+    }
+    assert_int_equal(stat(&s, HG_UPSTREAM_TIMEOUTS), 48);
+    assert_int_equal(stat(&s, HG_UPSTREAM_LATE_REPLIES), 48);
+    assert_int_equal(breaker(&s), HG_BREAKER_CLOSED);
+    scene_fini(&s);
+}
+
 static void t_nonsense_costs_a_connection_not_the_server(void **state)
 {
     (void)state;
@@ -460,6 +558,9 @@ int main(void)
         cmocka_unit_test(t_gone_and_back),
         cmocka_unit_test(t_hangs),
         cmocka_unit_test(t_late_reply),
+        cmocka_unit_test(t_retries_are_bounded),
+        cmocka_unit_test(t_bound_to_a_connection_that_ends),
+        cmocka_unit_test(t_slow_is_not_gone),
         cmocka_unit_test(t_nonsense_costs_a_connection_not_the_server),
         cmocka_unit_test(t_connect_times_out),
         cmocka_unit_test(t_probe_is_handed_on),

@@ -326,11 +326,18 @@ static void t_after_stays_on_its_connection(void **state)
     int conn_a = fake_find(&s.fake, "a1")->conn, conn_b = fake_find(&s.fake, "b")->conn;
     assert_int_not_equal(conn_a, conn_b);
 
-    /* A is full, B is not: the follower waits, others pass by. */
+    /* A is full, B is not: followers go to A all the same, up to twice its depth. */
+    struct note extra[3];
+    for (int i = 0; i < 3; i++) {
+        note_init(&extra[i], s.store, HG_OP_GET, i == 0 ? "x0" : i == 1 ? "x1" : "x2");
+        extra[i].call.after = &a[1].call;
+        assert_int_equal(note_submit(&extra[i], &s.rig), HG_SUBMIT_TAKEN);
+    }
+    /* Then they wait, and others pass by. */
     note_init(&waiter, s.store, HG_OP_GET, "a1-next");
     waiter.call.after = &a[1].call;
     assert_int_equal(note_submit(&waiter, &s.rig), HG_SUBMIT_WAIT);
-    assert_int_equal(ask(&s, &other, "other"), HG_SUBMIT_WAIT);
+    assert_int_equal(ask(&s, &other, "other"), HG_SUBMIT_TAKEN);
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "other") != NULL);
     assert_int_equal(fake_find(&s.fake, "other")->conn, conn_b);
     bench_for(&s.bench, 5000);
@@ -339,13 +346,27 @@ static void t_after_stays_on_its_connection(void **state)
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "a1-next") != NULL);
     assert_int_equal(waiter.rooms, 1);
     assert_int_equal(fake_find(&s.fake, "a1-next")->conn, conn_a);
+    /* Nobody else goes to A before it is below its depth. */
+    struct note third, fourth;
+    assert_int_equal(ask(&s, &third, "third"), HG_SUBMIT_TAKEN);
+    assert_int_equal(ask(&s, &fourth, "fourth"), HG_SUBMIT_WAIT);
+    static const char *const left[] = {"a1", "a2", "x0"};
+    for (int i = 0; i < 3; i++) {
+        fake_obey(&s.fake, fake_find(&s.fake, left[i]));
+        bench_for(&s.bench, 15000); /* a tick, too */
+        assert_int_equal(fourth.rooms, 0);
+    }
+    fake_obey(&s.fake, fake_find(&s.fake, "x1"));
+    BENCH_UNTIL(&s.bench, fake_find(&s.fake, "fourth") != NULL);
+    assert_int_equal(fake_find(&s.fake, "fourth")->conn, conn_a);
+    fake_obey(&s.fake, fake_find(&s.fake, "x2"));
+    BENCH_UNTIL(&s.bench, extra[2].done == 1);
 
     /* B was used last, both have room: the follower goes to A. */
-    fake_obey(&s.fake, fake_find(&s.fake, "a1"));
-    fake_obey(&s.fake, fake_find(&s.fake, "a2"));
-    BENCH_UNTIL(&s.bench, a[2].done == 1);
+    fake_obey(&s.fake, fake_find(&s.fake, "b"));
+    BENCH_UNTIL(&s.bench, b.done == 1);
     note_init(&touch, s.store, HG_OP_GET, "touch");
-    touch.call.after = &b.call;
+    touch.call.after = &other.call;
     assert_int_equal(note_submit(&touch, &s.rig), HG_SUBMIT_TAKEN);
     note_init(&follower, s.store, HG_OP_GET, "follower");
     follower.call.after = &waiter.call;
@@ -376,9 +397,49 @@ static void t_woken_who_does_not_come_holds_nobody_up(void **state)
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent") != NULL);
     fake_obey(&s.fake, fake_find(&s.fake, "sent"));
     s.fake.automatic = true;
+    BENCH_UNTIL(&s.bench, stays[0].rooms == 1);
+    assert_int_equal(stays[1].rooms, 0); /* one slot, one wake-up a turn */
     BENCH_UNTIL(&s.bench, comes.done == 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(stays[i].rooms, 1);
+    scene_fini(&s);
+}
+
+static struct note newcomer;
+static struct rig *newcomer_rig;
+static enum hg_submit newcomer_got;
+
+static void bring_newcomer(struct hg_call *call, const struct hg_result *result)
+{
+    (void)call;
+    (void)result;
+    newcomer_got = note_submit(&newcomer, newcomer_rig);
+}
+
+/* A slot gets free, and before the end of the turn somebody new asks: those that wait go first. */
+static void t_newcomers_do_not_pass(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note sent, waits;
+    scene_init(&s);
+    s.conf.pool_depth = 1;
+    scene_start(&s, 1);
+    warm_up(&s);
+    size_t before = s.fake.count;
+    note_init(&newcomer, s.store, HG_OP_GET, "newcomer");
+    newcomer_rig = &s.rig;
+    newcomer_got = HG_SUBMIT_TAKEN;
+    note_init(&sent, s.store, HG_OP_GET, "sent");
+    sent.call.on_done = bring_newcomer;
+    note_submit(&sent, &s.rig);
+    assert_int_equal(ask(&s, &waits, "waits"), HG_SUBMIT_WAIT);
+    s.fake.automatic = true;
+    BENCH_UNTIL(&s.bench, newcomer.done == 1);
+    assert_int_equal(newcomer_got, HG_SUBMIT_WAIT);
+    assert_int_equal(waits.done, 1);
+    assert_string_equal(s.fake.requests[before + 1].key, "waits");
+    assert_string_equal(s.fake.requests[before + 2].key, "newcomer");
     scene_fini(&s);
 }
 
@@ -430,8 +491,12 @@ static void t_no_wakeup_is_lost(void **state)
     uint64_t end_us = bench_deadline() + 20000000;
     while (left > 0) {
         assert_true(hg_now_us() < end_us);
-        for (uint64_t n = hg_prng_below(&prng, 12); n > 0 && made < CALLS; n--)
-            ask(&s, &notes[made++], "k");
+        for (uint64_t n = hg_prng_below(&prng, 12); n > 0 && made < CALLS; n--) {
+            note_init(&notes[made], s.store, HG_OP_GET, "k");
+            if (made > 10 && hg_prng_below(&prng, 3) == 0)
+                notes[made].call.after = &notes[made - 1 - (int)hg_prng_below(&prng, 10)].call;
+            note_submit(&notes[made++], &s.rig);
+        }
         bench_turn(&s.bench);
         while (answered < s.fake.count && hg_prng_below(&prng, 4) > 0)
             fake_obey(&s.fake, &s.fake.requests[answered++]);
@@ -625,6 +690,7 @@ int main(void)
         cmocka_unit_test(t_no_more_links_to_a_stuck_server),
         cmocka_unit_test(t_after_stays_on_its_connection),
         cmocka_unit_test(t_woken_who_does_not_come_holds_nobody_up),
+        cmocka_unit_test(t_newcomers_do_not_pass),
         cmocka_unit_test(t_cancel),
         cmocka_unit_test(t_no_wakeup_is_lost),
         cmocka_unit_test(t_collects_idle_ones_but_one),

@@ -113,8 +113,10 @@ static void request(struct sim *sim, struct sim_worker *worker, uint32_t c)
     struct sim_conn *conn = &sim->conns[c];
     struct hg_credit_bucket *bucket = &sim->buckets[conn->bucket];
     unsigned flags = conn->flags;
-    enum hg_credit_verdict verdict =
-        hg_credit_decide(&sim->node, bucket, conn->units, flags, &conn->charge);
+    enum hg_credit_verdict verdict;
+    if (conn->read_max > 0)
+        conn->units = hg_readcost_estimate(&worker->cost[conn->bucket]);
+    verdict = hg_credit_decide(&sim->node, bucket, conn->units, flags, &conn->charge);
 
     if (verdict == HG_CREDIT_PASS || (flags & HG_CREDIT_OBSERVE)) {
         conn->refused += verdict == HG_CREDIT_HOLD;
@@ -177,6 +179,13 @@ static void answer(struct sim *sim, struct sim_conn *conn)
 {
     struct hg_credit_bucket *bucket = &sim->buckets[conn->bucket];
     conn->state = SIM_IDLE;
+    if (conn->read_max > 0) {
+        uint32_t real = 1 + (uint32_t)hg_prng_below(&sim->prng, conn->read_max);
+        hg_readcost_tell(&sim->workers[conn->worker].cost[conn->bucket], real);
+        sim->answered[conn->bucket][sim->slots] += real;
+        if (hg_credit_settle(&sim->node, bucket, &conn->charge, real))
+            poke(sim, hg_held_holders(&sim->node, bucket), conn->bucket);
+    }
     if (!sim->undo_chance || hg_prng_below(&sim->prng, sim->undo_chance) != 0) {
         conn->done++;
         return;

@@ -2,15 +2,18 @@
 
 # The decisions
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_units tests/unit/t_credit tests/unit/t_fairpool tests/unit/t_held \
-	tests/unit/t_creditthreads tests/unit/t_breaker tests/unit/t_backoff tests/unit/t_loginguard
+UNIT_TESTS += tests/unit/t_units tests/unit/t_credit tests/unit/t_credittick \
+	tests/unit/t_fairpool tests/unit/t_held tests/unit/t_creditthreads tests/unit/t_breaker tests/unit/t_backoff tests/unit/t_loginguard
 endif
 tests_unit_t_units_SOURCES = tests/unit/t_units.c
 tests_unit_t_units_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_units_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
-tests_unit_t_credit_SOURCES = tests/unit/t_credit.c
+tests_unit_t_credit_SOURCES = tests/unit/t_credit.c tests/unit/creditrig.h
 tests_unit_t_credit_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_credit_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_credittick_SOURCES = tests/unit/t_credittick.c tests/unit/creditrig.h
+tests_unit_t_credittick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_credittick_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 tests_unit_t_fairpool_SOURCES = tests/unit/t_fairpool.c
 tests_unit_t_fairpool_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_fairpool_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
@@ -29,6 +32,7 @@ tests_unit_t_backoff_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 tests_unit_t_loginguard_SOURCES = tests/unit/t_loginguard.c
 tests_unit_t_loginguard_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_loginguard_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+
 # The wire
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_opcode tests/unit/t_status tests/unit/t_frame tests/unit/t_frame_shape \

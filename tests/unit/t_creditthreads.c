@@ -344,7 +344,7 @@ static void test_no_grant_stays_open_for_an_empty_list(void **state)
         atomic_store(&go, i);
         for (volatile uint32_t spin = 0; spin < i * 7 % 3000; spin++)
             ;
-        hg_held_plan(&node, &buckets[0], 1);
+        hg_held_plan(&node, &buckets[0], 1, false);
         spin_until(&ready, 0);
         assert_false(hg_held_any(&buckets[0]));
         atomic_store(&go, 0);
