@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t class_bytes[HG_BLOB_CLASSES] = {256, 1024, 4096, 16384, 65536};
+#define SMALLEST_LOG2 8
+
+/* The class of so many bytes; HG_BLOB_CLASSES when they are too many for any. */
+static unsigned class_of(size_t bytes)
+{
+    if (bytes <= (size_t)1 << SMALLEST_LOG2)
+        return 0;
+    unsigned log2 = 64 - (unsigned)__builtin_clzll(bytes - 1); /* rounded up */
+    unsigned c = log2 - SMALLEST_LOG2;
+    return c < HG_BLOB_CLASSES ? c : HG_BLOB_CLASSES;
+}
 
 void hg_blobs_init(struct hg_blobs *pool)
 {
@@ -27,15 +37,13 @@ void hg_blobs_fini(struct hg_blobs *pool)
 
 struct hg_blob *hg_blob_borrow(struct hg_blobs *pool, size_t bytes)
 {
-    unsigned c = 0;
-    while (c < HG_BLOB_CLASSES && class_bytes[c] < bytes)
-        c++;
+    unsigned c = class_of(bytes);
     struct hg_blob *blob = c < HG_BLOB_CLASSES ? pool->free[c] : NULL;
     if (blob != NULL) {
         pool->free[c] = blob->next_free;
         pool->kept[c] -= blob->cap;
     } else {
-        size_t cap = c < HG_BLOB_CLASSES ? class_bytes[c] : bytes;
+        size_t cap = c < HG_BLOB_CLASSES ? (size_t)1 << (SMALLEST_LOG2 + c) : bytes;
         if (cap > SIZE_MAX - sizeof *blob)
             return NULL;
         blob = malloc(sizeof *blob + cap);

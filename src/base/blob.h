@@ -5,6 +5,7 @@
 // pieces, a reply that waits for its turn, a value that travels by reference. Small ones are kept
 // on free lists of their size class, so that a worker allocates nothing after warm-up; a block
 // over the largest class goes back to the heap at once. Each list keeps at most HG_BLOB_KEEP_BYTES.
+// Classes are powers of two: a block is less than twice what was asked for, but for small ones.
 //
 // A pool and its blobs belong to one thread; the count is not atomic.
 #ifndef HG_BASE_BLOB_H
@@ -15,7 +16,7 @@
 
 #include "base/attr.h"
 
-#define HG_BLOB_CLASSES    5
+#define HG_BLOB_CLASSES    9 /* 256 to 65536 */
 #define HG_BLOB_KEEP_BYTES (1u << 20)
 
 struct hg_blobs {

@@ -145,9 +145,12 @@ static void advance(struct hg_session *session)
     hg_session_touch(session);
 }
 
+/* Never below the guess: after many small replies the next may be large ones. */
 static void note_reply_size(struct hg_session *session, size_t bytes)
 {
     uint32_t size = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+    if (size < HG_SESSION_REPLY_GUESS)
+        size = HG_SESSION_REPLY_GUESS;
     if (size >= session->reply_peak)
         session->reply_peak = size;
     else

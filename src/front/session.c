@@ -80,7 +80,7 @@ static bool window_open(const struct hg_session *session)
     size_t high = session->worker->directory->settings.high_water_bytes;
     if (session->barrier)
         return false;
-    if (HG_UNLIKELY(session->out.bytes > high))
+    if (HG_UNLIKELY(session->out.bytes > high || session->out.held_bytes > 2 * high))
         return false;
     return session->queue_len == 0 || (session->queue_len < HG_SESSION_QUEUE_MAX &&
                                        (uint64_t)session->queue_len * session->reply_peak <= high);
@@ -159,7 +159,8 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
         }
         if (at == have || session->wait != HG_WAIT_NONE)
             return at;
-        if (!window_open(session)) {
+        /* A request whose wait is over is a part of the window already. */
+        if (session->waiting == NULL && !window_open(session)) {
             pause_session(session);
             return at;
         }
@@ -438,6 +439,10 @@ void hg_session_flush(struct hg_session *session)
 {
     if (session->dead)
         return;
+    if (HG_UNLIKELY(session->out.broken)) {
+        hg_session_close(session); /* something is missing in what is queued, or all of it */
+        return;
+    }
     if (!session->full && !hg_out_empty(&session->out)) {
         size_t before = session->out.bytes;
         int rc = hg_out_flush(&session->out, session->fd);

@@ -8,10 +8,13 @@
 // frame is read straight into its place. An idle session has neither blob nor output.
 //
 // Why a session stops reading: its request waits (credits, room, a job), too many replies are under
-// way or unsent, or it is closing. Memory of one session is at most
-//   one frame + high water + (high water / HG_SESSION_REPLY_GUESS) values in the first moment, and
-//   later about one frame and twice the high water: no more requests are under way than the high
-//   water divided by the size of recent replies.
+// way or unsent, or it is closing. Requests under way: at most 1 + high water / size of recent
+// replies, which is taken to be HG_SESSION_REPLY_GUESS at least. Memory of one session is at most
+//   one frame (at least 128 KiB) to be carried out,
+//   2 high waters and one value unsent (counted in blocks, hg_out.held_bytes),
+//   2 high waters and two values answered before their turn;
+// and when replies are suddenly as large as can be, for this moment one value for each request
+// under way. Blocks are at most twice as large as what is in them.
 #ifndef HG_FRONT_SESSION_H
 #define HG_FRONT_SESSION_H
 

@@ -15,8 +15,9 @@ int hg_loop_init(struct hg_loop *loop)
     struct event_config *config = event_config_new();
     if (config == NULL)
         return -ENOMEM;
+    /* No changelist: where it merges the end of an edge-triggered event with the beginning of a
+       level-triggered one on the same descriptor, the new one is edge-triggered too. */
     event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
     loop->base = event_base_new_with_config(config);
     event_config_free(config);
     if (loop->base == NULL)

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Few bytes first: a connection with one small reply takes a small block, a busy one whole chunks.
- */
+/* Few bytes first: a connection with one small reply takes a small block, a busy one whole chunks;
+   and what lies between two references is mostly the head of one reply. */
 #define FIRST_CHUNK_BYTES 1024
 
 void hg_out_pool_init(struct hg_out_pool *pool, struct hg_blobs *blobs)
@@ -89,7 +89,8 @@ uint8_t *hg_out_reserve_slow(struct hg_out *out, size_t bytes)
 {
     assert(bytes <= HG_CHUNK_BYTES);
     if (!out->broken) {
-        size_t want = out->last == NULL ? FIRST_CHUNK_BYTES : HG_CHUNK_BYTES;
+        bool after_small = out->last != NULL && out->last->writable;
+        size_t want = after_small ? HG_CHUNK_BYTES : FIRST_CHUNK_BYTES;
         struct hg_blob *blob = hg_blob_borrow(out->pool->blobs, want < bytes ? bytes : want);
         struct hg_out_segment *segment = NULL;
         if (blob != NULL)

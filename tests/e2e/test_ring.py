@@ -105,7 +105,7 @@ def test_headgatectl_where_agrees_with_the_traffic(rings, ring, name):
     memcacheds = rings.memcacheds[:SIZES[ring, name]]
     with rings.client(bucket=bucket(ring, name)) as client:
         for number in range(12):
-            key = "where:%d:%d" % (os.getpid(), number)
+            key = "where:%s:%d:%d" % (ring, os.getpid(), number)
             assert client.set(key, b"v").status == 0
             told = rings.ctl("where", key, "--bucket", bucket(ring, name)).stdout
             named = [server for server in memcacheds if server.where in told]

@@ -212,6 +212,15 @@ struct kept *fakestore_first(struct fakestore *store)
     return node != NULL ? kept_at(node) : NULL;
 }
 
+struct kept *fakestore_nth(struct fakestore *store, unsigned n)
+{
+    struct hg_list *node = store->pending.next;
+    while (n-- > 0)
+        node = node->next;
+    assert(node != &store->pending);
+    return kept_at(node);
+}
+
 void fakestore_finish(struct kept *kept, const struct hg_result *result)
 {
     kept->store->done++;

@@ -58,8 +58,9 @@ struct fakestore *fakestore_new(struct hg_worker *worker);
 
 /* The oldest pending or waiting call for the key; NULL: none. */
 struct kept *fakestore_find(struct fakestore *store, const char *key);
-/* The oldest pending one, whatever its key. */
+/* The oldest pending one, whatever its key; the one with `n` older ones before it. */
 struct kept *fakestore_first(struct fakestore *store);
+struct kept *fakestore_nth(struct fakestore *store, unsigned n);
 unsigned fakestore_pending(const struct fakestore *store);
 unsigned fakestore_waiting(const struct fakestore *store);
 

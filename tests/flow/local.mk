@@ -37,12 +37,16 @@ tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 
 # The client side
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_session
+UNIT_TESTS += tests/flow/t_session tests/flow/t_session_pressure
 endif
-STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c tests/flow/stagehooks.h \
-	tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c tests/flow/client.h
+STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c \
+	tests/flow/stagehooks.h tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c \
+	tests/flow/client.h
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
 HG_STAGE_LIBS = libfront.a libio.a libcore.a libproto.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
 tests_flow_t_session_SOURCES = tests/flow/t_session.c $(STAGE)
 tests_flow_t_session_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_session_pressure_SOURCES = tests/flow/t_session_pressure.c $(STAGE)
+tests_flow_t_session_pressure_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_session_pressure_LDADD = $(HG_STAGE_LIBS)

@@ -376,12 +376,14 @@ struct reply stage_expect(struct stage *stage, struct client *client, uint8_t op
                           uint16_t status, uint32_t opaque)
 {
     struct reply reply;
-    if (!client_take(client, &reply)) {
+    while (!client_take(client, &reply)) {
+        size_t before = client->read_total;
         stage_run(stage);
         client_read(client, SIZE_MAX);
-        if (!client_take(client, &reply))
-            fail_msg("no reply where opcode 0x%02x, opaque %u was expected%s", opcode, opaque,
-                     client->ended ? " (closed)" : "");
+        if (client->read_total > before)
+            continue;
+        fail_msg("no reply where opcode 0x%02x, opaque %u was expected%s", opcode, opaque,
+                 client->ended ? " (closed)" : "");
     }
     if (reply.opcode != opcode || reply.status != status || reply.opaque != opaque)
         fail_msg("opcode 0x%02x status 0x%04x opaque %u '%s', not 0x%02x 0x%04x %u", reply.opcode,

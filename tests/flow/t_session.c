@@ -26,20 +26,12 @@ static void test_one_get(void **state)
 
 /* ---- order ---- */
 
-static struct kept *nth_pending(struct fakestore *store, unsigned n)
-{
-    struct hg_list *node = store->pending.next;
-    while (n-- > 0)
-        node = node->next;
-    return HG_CONTAINER_OF(node, struct kept, node);
-}
-
 static void answer_in_some_order(struct fakestore *store, struct hg_prng *dice, bool reverse)
 {
     unsigned left;
     while ((left = fakestore_pending(store)) > 0)
         fakestore_obey(
-            nth_pending(store, reverse ? left - 1 : (unsigned)hg_prng_below(dice, left)));
+            fakestore_nth(store, reverse ? left - 1 : (unsigned)hg_prng_below(dice, left)));
 }
 
 static void test_order_whatever_the_store_does(void **state)
