@@ -41,6 +41,13 @@ void solo_fini(struct solo *solo)
         rig_fini(&solo->rigs[w]);
 }
 
+void solo_bear_silence(struct solo *solo)
+{
+    for (uint32_t w = 0; w < solo->workers; w++)
+        HG_CONTAINER_OF(solo->stores[w], struct hg_memcached_store, base)
+            ->pool_conf.link.silent_us = 3600000000;
+}
+
 uint64_t solo_stat(struct solo *solo, enum hg_upstream_stat stat)
 {
     return rig_stat(solo->shared, 0, stat);

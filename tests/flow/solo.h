@@ -21,6 +21,8 @@ void solo_init(struct solo *solo, uint32_t workers);
 /* Makes the stores; each worker may have `share` connections. */
 void solo_start(struct solo *solo, uint32_t share);
 void solo_fini(struct solo *solo);
+/* No connection is closed for being silent, however slow the machine. */
+void solo_bear_silence(struct solo *solo);
 
 uint64_t solo_stat(struct solo *solo, enum hg_upstream_stat stat);
 enum hg_breaker_state solo_breaker(struct solo *solo);

@@ -216,6 +216,7 @@ static void t_late_reply(void **state)
     solo_init(&s, 1);
     s.conf.times.backend_timeout_ms = 100 * (uint32_t)bench_scale();
     solo_start(&s, 4);
+    solo_bear_silence(&s);
     solo_warm_up(&s);
     solo_ask(&s, &late, "same");
     BENCH_UNTIL(&s.bench, late.done == 1);
@@ -307,6 +308,7 @@ static void t_slow_is_not_gone(void **state)
     solo_init(&s, 1);
     s.conf.times.backend_timeout_ms = 100 * (uint32_t)bench_scale();
     solo_start(&s, 4);
+    solo_bear_silence(&s);
     solo_warm_up(&s);
     for (int round = 0; round < 4; round++) {
         size_t before = s.fake.count;
