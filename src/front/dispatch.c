@@ -405,9 +405,10 @@ static void leave_store(struct hg_request *request)
 void hg_dispatch_refuse_waiting(struct hg_session *session)
 {
     struct hg_request *request = session->waiting;
-    if (request == NULL || session->wait == HG_WAIT_NONE)
+    /* One that the credits have let go is carried out, unless nothing is looked at any more. */
+    if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
         return;
-    bool credits = session->wait == HG_WAIT_CREDITS;
+    bool credits = session->wait != HG_WAIT_ROOM;
     if (credits)
         hg_held_leave(session);
     else

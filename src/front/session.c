@@ -16,7 +16,8 @@
 #define LARGE_FRAME   16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US     1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES  (4u << 20)
-#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
+#define CLOSING_US    30000000 /* a closing connection may read nothing for so long */
+#define OVER_LIMIT_US 5000000  /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
@@ -447,6 +448,8 @@ void hg_session_flush(struct hg_session *session)
         size_t before = session->out.bytes;
         int rc = hg_out_flush(&session->out, session->fd);
         hg_counter_add(&session->worker->bytes_written, before - session->out.bytes);
+        if (session->out.bytes < before)
+            session->active_us = session->worker->loop.now_us;
         if (rc < 0) {
             hg_session_close(session);
             return;
@@ -474,10 +477,14 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
             hg_session_close(session);
     } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
         hg_session_close(session);
-    } else if (idle_us > 0 && session->queue_len == 0 && session->wait == HG_WAIT_NONE &&
-               now_us - session->active_us >= idle_us) {
-        hg_counter_add(&session->worker->idle_closed, 1);
-        hg_session_close(session);
+    } else if (session->queue_len == 0 && session->wait == HG_WAIT_NONE) {
+        uint64_t quiet_us = now_us - session->active_us;
+        if (session->closing && quiet_us >= CLOSING_US) {
+            hg_session_close(session);
+        } else if (idle_us > 0 && quiet_us >= idle_us) {
+            hg_counter_add(&session->worker->idle_closed, 1);
+            hg_session_close(session);
+        }
     }
 }
 
