@@ -33,6 +33,13 @@ static enum hg_step refuse(struct hg_session *session, const struct hg_frame *fr
     return HG_STEP_NEXT;
 }
 
+/* A request is looked at for the first time (n = 1), or was not looked at after all (-1). */
+static void count(struct hg_session *session, const struct hg_frame *frame, int n)
+{
+    hg_counter_add(&session->worker->opcodes[frame->opcode], (uint64_t)(int64_t)n);
+    hg_counter_add(&session->requests, (uint64_t)(int64_t)n);
+}
+
 void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame)
 {
     struct hg_worker *worker = session->worker;
@@ -59,7 +66,7 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
     enum hg_outcome outcome = status == HG_STATUS_E2BIG             ? HG_OUTCOME_TOO_LARGE
                               : status == HG_STATUS_UNKNOWN_COMMAND ? HG_OUTCOME_UNKNOWN
                                                                     : HG_OUTCOME_INVALID;
-    hg_counter_add(&worker->opcodes[frame->opcode], 1);
+    count(session, frame, 1);
     refuse(session, frame, status, outcome, text);
 }
 
@@ -344,8 +351,10 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
     if (HG_UNLIKELY(row->op == HG_OP_FLUSH)) {
         if (!may_flush(bucket))
             return refuse_flush(session, frame);
-        if (session->first != NULL)
+        if (session->first != NULL) {
+            count(session, frame, -1);
             return HG_STEP_DEFER;
+        }
     }
     struct hg_request *request = new_request(session, frame);
     if (HG_UNLIKELY(request == NULL))
@@ -365,7 +374,7 @@ enum hg_step hg_dispatch(struct hg_session *session, const struct hg_frame *fram
 {
     if (HG_UNLIKELY(session->waiting != NULL))
         return resume(session, frame, blob);
-    hg_counter_add(&session->worker->opcodes[frame->opcode], 1);
+    count(session, frame, 1);
     if (HG_UNLIKELY(session->over_limit)) {
         refuse(session, frame, HG_STATUS_EBUSY, HG_OUTCOME_CONNECTION_LIMIT,
                "the server has as many connections as max_connections allows");
