@@ -315,14 +315,25 @@ static bool may_flush(const struct hg_bucket *bucket)
            atomic_load_explicit((_Atomic bool *)&upstream->allow_flush, memory_order_relaxed);
 }
 
+static enum hg_step refuse_without_bucket(struct hg_session *session, const struct hg_frame *frame)
+{
+    if (session->no_place)
+        return refuse(session, frame,
+                      session->features & HG_FEATURE_XERROR ? HG_STATUS_RATE_LIMITED_MAX_CONNECTIONS
+                                                            : HG_STATUS_EBUSY,
+                      HG_OUTCOME_CONNECTION_LIMIT,
+                      "the bucket has as many connections as its max_connections allows");
+    return refuse(session, frame, HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
+                  "no bucket is selected: send SelectBucket first");
+}
+
 static enum hg_step data(struct hg_session *session, const struct hg_frame *frame,
                          struct hg_blob *blob)
 {
     const struct hg_opcode_row *row = frame->row;
     struct hg_lane *lane = session->lane;
     if (HG_UNLIKELY(lane == NULL))
-        return refuse(session, frame, HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
-                      "no bucket is selected: send SelectBucket first");
+        return refuse_without_bucket(session, frame);
     struct hg_bucket *bucket = lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
         bool deleted = atomic_load(&bucket->state) == HG_BUCKET_DELETED;

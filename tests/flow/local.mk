@@ -13,7 +13,7 @@ tests_flow_t_link_LDADD = $(HG_BACK_TEST_LIBS)
 # The client side
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
-	tests/flow/t_dispatch
+	tests/flow/t_dispatch tests/flow/t_dispatch_identity
 endif
 STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c \
 	tests/flow/stagehooks.h tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c \
@@ -32,3 +32,6 @@ tests_flow_t_session_end_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_dispatch_SOURCES = tests/flow/t_dispatch.c $(STAGE)
 tests_flow_t_dispatch_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_dispatch_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_dispatch_identity_SOURCES = tests/flow/t_dispatch_identity.c $(STAGE)
+tests_flow_t_dispatch_identity_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_dispatch_identity_LDADD = $(HG_STAGE_LIBS)
