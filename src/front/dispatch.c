@@ -258,12 +258,28 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     return HG_STEP_WAIT;
 }
 
+/* For a bucket that is not live. */
+static struct hg_refusal ended(const struct hg_bucket *bucket)
+{
+    if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
+        return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
+                                   "the bucket was deleted: select another", HG_SPAN_NONE,
+                                   HG_SPAN_NONE};
+    return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_NO_BUCKET,
+                               "the bucket is disabled", HG_SPAN_NONE, HG_SPAN_NONE};
+}
+
 /* The wait of the last request is over: its frame is there again. */
 static enum hg_step resume(struct hg_session *session, const struct hg_frame *frame,
                            struct hg_blob *blob)
 {
     struct hg_request *request = session->waiting;
     session->waiting = NULL;
+    if (HG_UNLIKELY(!hg_bucket_live(request->lane->bucket))) {
+        struct hg_refusal refusal = ended(request->lane->bucket);
+        hg_answer_refusal(request, &refusal);
+        return HG_STEP_NEXT;
+    }
     fill_call(request, frame, blob);
     return submit(session, request);
 }
@@ -336,11 +352,8 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
         return refuse_without_bucket(session, frame);
     struct hg_bucket *bucket = lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
-        bool deleted = atomic_load(&bucket->state) == HG_BUCKET_DELETED;
-        return refuse(session, frame, deleted ? HG_STATUS_NO_BUCKET : HG_STATUS_BUCKET_PAUSED,
-                      HG_OUTCOME_NO_BUCKET,
-                      deleted ? "the bucket was deleted: select another"
-                              : "the bucket is disabled");
+        struct hg_refusal refusal = ended(bucket);
+        return refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
     }
     if (HG_UNLIKELY(!hg_privileges_hold(session->privileges, row->needs)))
         return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
@@ -422,6 +435,15 @@ static void leave_store(struct hg_request *request)
         store->ops->cancel(store, &request->call);
 }
 
+/* Takes the waiting request out of the queue that it waits in. */
+static void end_wait(struct hg_session *session)
+{
+    if (session->wait == HG_WAIT_CREDITS)
+        hg_held_leave(session);
+    else
+        leave_store(session->waiting);
+}
+
 void hg_dispatch_refuse_waiting(struct hg_session *session)
 {
     struct hg_request *request = session->waiting;
@@ -429,15 +451,22 @@ void hg_dispatch_refuse_waiting(struct hg_session *session)
     if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
         return;
     bool credits = session->wait != HG_WAIT_ROOM;
-    if (credits)
-        hg_held_leave(session);
-    else
-        leave_store(request);
+    end_wait(session);
     struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
                                  credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
                                  session->hung_up ? "the client stopped sending while it waited"
                                                   : "the server is going down",
                                  HG_SPAN_NONE, HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+}
+
+void hg_dispatch_refuse_ended(struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    if (request == NULL || hg_bucket_live(request->lane->bucket))
+        return;
+    struct hg_refusal refusal = ended(request->lane->bucket);
+    end_wait(session);
     hg_answer_refusal(request, &refusal);
 }
 
