@@ -276,28 +276,6 @@ void hg_held_leave(struct hg_session *session)
     publish(worker, lane, NULL);
 }
 
-void hg_held_sweep(struct hg_worker *worker)
-{
-    HG_LIST_EACH(lane_node, &worker->lanes_held)
-    {
-        struct hg_lane *lane = HG_CONTAINER_OF(lane_node, struct hg_lane, node);
-        if (hg_bucket_live(lane->bucket))
-            continue;
-        HG_LIST_EACH(node, &lane->held)
-        {
-            struct hg_session *session = session_at(node);
-            unlink_session(session);
-            count_wait(session->waiting);
-            hg_answer_refusal(session->waiting,
-                              &(struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
-                                                   "the bucket was deleted while the request "
-                                                   "was held",
-                                                   HG_SPAN_NONE, HG_SPAN_NONE});
-        }
-        publish(worker, lane, NULL);
-    }
-}
-
 void hg_held_room(struct hg_worker *worker, struct hg_lane *lane)
 {
     uint64_t holders = hg_held_holders(worker->front->node, &lane->bucket->credit);

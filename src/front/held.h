@@ -22,9 +22,6 @@ void hg_held_pass_wanted(struct hg_worker *worker);
 /* Takes a held request out of its queue: the client has gone, or the bucket. */
 void hg_held_leave(struct hg_session *session);
 
-/* Answers the held requests of buckets that are not live any more. */
-void hg_held_sweep(struct hg_worker *worker);
-
 /* A charge was given back in its slot: held ones of the bucket may fit now. */
 void hg_held_room(struct hg_worker *worker, struct hg_lane *lane);
 

@@ -16,7 +16,8 @@
 #define LARGE_FRAME   16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US     1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES  (4u << 20)
-#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
+#define CLOSING_US    30000000 /* a closing connection may read nothing for so long */
+#define OVER_LIMIT_US 5000000  /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
@@ -447,6 +448,8 @@ void hg_session_flush(struct hg_session *session)
         size_t before = session->out.bytes;
         int rc = hg_out_flush(&session->out, session->fd);
         hg_counter_add(&session->worker->bytes_written, before - session->out.bytes);
+        if (session->out.bytes < before)
+            session->active_us = session->worker->loop.now_us;
         if (rc < 0) {
             hg_session_close(session);
             return;
@@ -474,10 +477,14 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
             hg_session_close(session);
     } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
         hg_session_close(session);
-    } else if (idle_us > 0 && session->queue_len == 0 && session->wait == HG_WAIT_NONE &&
-               now_us - session->active_us >= idle_us) {
-        hg_counter_add(&session->worker->idle_closed, 1);
-        hg_session_close(session);
+    } else if (session->queue_len == 0 && session->wait == HG_WAIT_NONE) {
+        uint64_t quiet_us = now_us - session->active_us;
+        if (session->closing && quiet_us >= CLOSING_US) {
+            hg_session_close(session);
+        } else if (idle_us > 0 && quiet_us >= idle_us) {
+            hg_counter_add(&session->worker->idle_closed, 1);
+            hg_session_close(session);
+        }
     }
 }
 
@@ -522,11 +529,31 @@ void hg_session_select(struct hg_session *session, struct hg_bucket *bucket)
     bool was_ready = !hg_list_empty(&session->ready);
     hg_list_remove(&session->ready);
     use_lane(session, bucket);
+    session->no_place = false;
     if (session->dead)
         return;
     renew_privileges(session);
     if (was_ready)
         hg_session_make_ready(session);
+}
+
+/* Selects a bucket that the client did not ask for, if it has a place left; else none, and the
+   client is told so when it wants something of it. */
+static void start_in(struct hg_session *session, struct hg_bucket *bucket)
+{
+    bool is_in = session->lane != NULL && session->lane->bucket == bucket;
+    bool full = bucket != NULL && !is_in && hg_bucket_is_full(bucket);
+    hg_session_select(session, full ? NULL : bucket);
+    session->no_place = full;
+    session->chose = false;
+}
+
+static void start_anonymous(struct hg_session *session)
+{
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    struct hg_span name = hooks->anonymous_bucket(hooks->app, directory);
+    start_in(session, name.len > 0 ? hg_directory_bucket(directory, name) : NULL);
 }
 
 void hg_session_adopt(struct hg_session *session)
@@ -540,9 +567,8 @@ void hg_session_adopt(struct hg_session *session)
             return;
         }
         session->user = hooks->find_user(hooks->app, directory, name);
-    } else if (session->lane == NULL) {
-        struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
-        use_lane(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
+    } else if (session->lane == NULL && !session->chose) {
+        start_anonymous(session);
     }
     if (!directory->settings.login_required)
         session->logged_in = true;
@@ -566,24 +592,20 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
-                         hg_bucket_is_full(same)))
+    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
         same = NULL;
-    hg_session_select(session, same);
+    start_in(session, same);
 }
 
 void hg_session_log_out(struct hg_session *session)
 {
     if (session->user_name == NULL)
         return;
-    struct hg_front_hooks *hooks = &session->worker->front->hooks;
-    const struct hg_directory *directory = session->worker->directory;
     free(session->user_name);
     session->user_name = NULL;
     session->user = NULL;
-    session->logged_in = !directory->settings.login_required;
-    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
-    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
+    session->logged_in = !session->worker->directory->settings.login_required;
+    start_anonymous(session);
 }
 
 void *hg_session_login(const struct hg_session *session)

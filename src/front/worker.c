@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/dispatch.h"
 #include "front/held.h"
 #include "front/request.h"
 #include "front/session.h"
@@ -192,8 +193,9 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
         struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
         if (!session->dead)
             hg_session_adopt(session);
+        if (!session->dead)
+            hg_dispatch_refuse_ended(session);
     }
-    hg_held_sweep(worker);
     drain_removed_stores(worker);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (worker->stores[slot] != NULL)

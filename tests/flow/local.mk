@@ -2,34 +2,43 @@
 
 # Servers behind
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_link tests/flow/t_pool tests/flow/t_outage \
-	tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
+UNIT_TESTS += tests/flow/t_link tests/flow/t_link_values tests/flow/t_pool tests/flow/t_line \
+	tests/flow/t_outage tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
 endif
 RIG = tests/flow/rig.c tests/flow/rig.h tests/flow/fake.c tests/flow/fake.h
+PAIR = tests/flow/pair.c tests/flow/pair.h $(RIG)
+SOLO = tests/flow/solo.c tests/flow/solo.h $(RIG)
+DAEMON = tests/flow/daemon.c tests/flow/daemon.h $(RIG)
 HG_RIG_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS) -I$(top_srcdir)/tests/flow
-tests_flow_t_link_SOURCES = tests/flow/t_link.c $(RIG)
+tests_flow_t_link_SOURCES = tests/flow/t_link.c $(PAIR)
 tests_flow_t_link_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_link_LDADD = $(HG_BACK_TEST_LIBS)
-tests_flow_t_pool_SOURCES = tests/flow/t_pool.c $(RIG)
+tests_flow_t_link_values_SOURCES = tests/flow/t_link_values.c $(PAIR)
+tests_flow_t_link_values_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_values_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_pool_SOURCES = tests/flow/t_pool.c $(SOLO)
 tests_flow_t_pool_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_pool_LDADD = $(HG_BACK_TEST_LIBS)
-tests_flow_t_outage_SOURCES = tests/flow/t_outage.c $(RIG)
+tests_flow_t_line_SOURCES = tests/flow/t_line.c $(SOLO)
+tests_flow_t_line_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_line_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_outage_SOURCES = tests/flow/t_outage.c $(SOLO)
 tests_flow_t_outage_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_outage_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_memcached_SOURCES = tests/flow/t_memcached.c $(RIG)
 tests_flow_t_memcached_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_LDADD = $(HG_BACK_TEST_LIBS)
-DAEMON = tests/flow/daemon.c tests/flow/daemon.h
-tests_flow_t_memcached_real_SOURCES = tests/flow/t_memcached_real.c $(DAEMON) $(RIG)
+tests_flow_t_memcached_real_SOURCES = tests/flow/t_memcached_real.c $(DAEMON)
 tests_flow_t_memcached_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_real_LDADD = $(HG_BACK_TEST_LIBS)
-tests_flow_t_workers_SOURCES = tests/flow/t_workers.c $(DAEMON) $(RIG)
+tests_flow_t_workers_SOURCES = tests/flow/t_workers.c $(DAEMON)
 tests_flow_t_workers_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 
 # The client side
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_session tests/flow/t_session_pressure
+UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
+	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits
 endif
 STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c \
 	tests/flow/stagehooks.h tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c \
@@ -42,3 +51,15 @@ tests_flow_t_session_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_session_pressure_SOURCES = tests/flow/t_session_pressure.c $(STAGE)
 tests_flow_t_session_pressure_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_pressure_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_session_end_SOURCES = tests/flow/t_session_end.c $(STAGE)
+tests_flow_t_session_end_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_session_end_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_dispatch_SOURCES = tests/flow/t_dispatch.c $(STAGE)
+tests_flow_t_dispatch_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_dispatch_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_dispatch_identity_SOURCES = tests/flow/t_dispatch_identity.c $(STAGE)
+tests_flow_t_dispatch_identity_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_dispatch_identity_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_held_credits_SOURCES = tests/flow/t_held_credits.c $(STAGE)
+tests_flow_t_held_credits_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_held_credits_LDADD = $(HG_STAGE_LIBS)

@@ -16,6 +16,7 @@
 #include "back/memcached.h"
 #include "back/memcached_in.h"
 #include "base/blob.h"
+#include "base/clock.h"
 #include "fake.h"
 #include "io/loop.h"
 #include "io/mailbox.h"

@@ -1,6 +1,6 @@
 // t_outage - a server hangs up, goes, hangs, comes back: who hears what, and who asks when
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rig.h"
+#include "solo.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,108 +14,24 @@
 #include "base/log.h"
 #include "proto/opcode.h"
 
-/* One fake server, up to two workers. */
-struct scene {
-    struct rig rigs[2];
-    struct fake fake;
-    struct hg_ring_server server;
-    struct hg_memcached_conf conf;
-    struct hg_upstream_shared *shared;
-    struct hg_store *stores[2];
-    uint32_t workers;
-    struct bench bench;
-};
-
-static void scene_init(struct scene *scene, uint32_t workers)
-{
-    memset(scene, 0, sizeof *scene);
-    fake_open(&scene->fake, 0);
-    struct fake *fake = &scene->fake;
-    rig_conf(&scene->conf, &scene->server, &fake, 1);
-    scene->workers = workers;
-    scene->bench.fakes[0] = fake;
-    for (uint32_t w = 0; w < workers; w++) {
-        rig_init(&scene->rigs[w]);
-        scene->bench.rigs[w] = &scene->rigs[w];
-    }
-    note_reset_order();
-}
-
-static void scene_start(struct scene *scene)
-{
-    scene->shared = rig_shared(&scene->conf, scene->workers);
-    for (uint32_t w = 0; w < scene->workers; w++) {
-        scene->stores[w] = rig_store(&scene->rigs[w], scene->shared, w, 4);
-        rig_pool(scene->stores[w], 0)->usual_us = 1000000;
-    }
-}
-
-static void scene_fini(struct scene *scene)
-{
-    for (uint32_t w = 0; w < scene->workers; w++)
-        scene->stores[w]->ops->free(scene->stores[w]);
-    hg_upstream_shared_free(scene->shared);
-    fake_close(&scene->fake);
-    for (uint32_t w = 0; w < scene->workers; w++)
-        rig_fini(&scene->rigs[w]);
-}
-
-static uint64_t stat(struct scene *scene, enum hg_upstream_stat stat)
-{
-    return rig_stat(scene->shared, 0, stat);
-}
-
-static enum hg_breaker_state breaker(struct scene *scene)
-{
-    return hg_breaker_state(&scene->shared->servers[0].breaker);
-}
-
-static enum hg_submit ask_of(struct scene *scene, uint32_t worker, struct note *note, enum hg_op op,
-                             const char *key)
-{
-    note_init(note, scene->stores[worker], op, key);
-    note->call.key_hash = key[0];
-    return note_submit(note, &scene->rigs[worker]);
-}
-
-static enum hg_submit ask(struct scene *scene, struct note *note, const char *key)
-{
-    return ask_of(scene, 0, note, HG_OP_GET, key);
-}
-
-/* One connection of each worker, up and idle. */
-static void warm_up(struct scene *scene)
-{
-    bool automatic = scene->fake.automatic;
-    scene->fake.automatic = true;
-    for (uint32_t w = 0; w < scene->workers; w++) {
-        struct note note;
-        ask_of(scene, w, &note, HG_OP_GET, "warm");
-        BENCH_UNTIL(&scene->bench, note.done == 1);
-        assert_string_equal(note.value, "v:warm");
-    }
-    scene->fake.automatic = automatic;
-    note_reset_order();
-}
-
 /* The server closes an idle connection; the next request comes before anybody has noticed. */
 static void t_idle_connection_closed_by_the_server(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
-        struct scene s;
+        struct solo s;
         struct note get, set, next;
-        scene_init(&s, 1);
-        scene_start(&s);
-        warm_up(&s);
+        solo_init(&s, 1);
+        solo_start(&s, 4);
+        solo_warm_up(&s);
         s.fake.automatic = true;
         fake_hang_up(&s.fake, 0);
         if (round % 2 == 1)
-            BENCH_UNTIL(&s.bench, stat(&s, HG_UPSTREAM_CONNECTIONS) == 0);
-        ask_of(&s, 0, &get, HG_OP_GET, "get");
-        ask_of(&s, 0, &set, HG_OP_SET, "set");
+            BENCH_UNTIL(&s.bench, solo_stat(&s, HG_UPSTREAM_CONNECTIONS) == 0);
+        solo_ask_of(&s, 0, &get, HG_OP_GET, "get");
+        solo_ask_of(&s, 0, &set, HG_OP_SET, "set");
         next.call.after = NULL;
-        ask(&s, &next, "next");
+        solo_ask(&s, &next, "next");
         BENCH_UNTIL(&s.bench, get.done + set.done + next.done == 3);
         assert_int_equal(get.result.fault, HG_FAULT_NONE);
         assert_int_equal(set.result.fault, HG_FAULT_NONE);
@@ -123,10 +39,10 @@ static void t_idle_connection_closed_by_the_server(void **state)
         assert_string_equal(get.value, "v:get");
         assert_true(get.order < set.order && set.order < next.order);
         assert_int_equal(s.fake.accepted, 2);
-        assert_int_equal(stat(&s, HG_UPSTREAM_RETRIES), round % 2 == 1 ? 0 : 3);
-        assert_int_equal(stat(&s, HG_UPSTREAM_LOST), 0);
-        assert_int_equal(breaker(&s), HG_BREAKER_CLOSED);
-        scene_fini(&s);
+        assert_int_equal(solo_stat(&s, HG_UPSTREAM_RETRIES), round % 2 == 1 ? 0 : 3);
+        assert_int_equal(solo_stat(&s, HG_UPSTREAM_LOST), 0);
+        assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);
+        solo_fini(&s);
     }
 }
 
@@ -135,23 +51,23 @@ static void t_idle_connection_closed_by_the_server(void **state)
 static void t_lost_and_moved(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note sent, sent_write, unsent_read, unsent_write, other[8];
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.pool_depth = 8;
-    scene_start(&s);
-    warm_up(&s);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
     /* A second connection, so that there is somewhere to go. */
     for (int i = 0; i < 8; i++)
-        ask(&s, &other[i], "other");
+        solo_ask(&s, &other[i], "other");
     struct note ninth;
-    ask(&s, &ninth, "ninth");
+    solo_ask(&s, &ninth, "ninth");
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "ninth") != NULL);
     fake_obey(&s.fake, fake_find(&s.fake, "ninth"));
     for (int i = 8; i-- > 0;)
         fake_obey(&s.fake, &s.fake.requests[8 - i]);
     BENCH_UNTIL(&s.bench, other[7].done == 1 && ninth.done == 1);
-    ask_of(&s, 0, &sent, HG_OP_GET, "sent");
+    solo_ask_of(&s, 0, &sent, HG_OP_GET, "sent");
     struct hg_link *link = sent.call.place.link;
     note_init(&sent_write, s.stores[0], HG_OP_SET, "sent-write");
     sent_write.call.after = &sent.call;
@@ -176,9 +92,9 @@ static void t_lost_and_moved(void **state)
     fake_obey(&s.fake, fake_find(&s.fake, "unsent-read"));
     BENCH_UNTIL(&s.bench, unsent_read.done == 1);
     assert_string_equal(unsent_read.value, "v:unsent-read");
-    assert_int_equal(breaker(&s), HG_BREAKER_CLOSED);
-    assert_int_equal(stat(&s, HG_UPSTREAM_DISCONNECTS), 1);
-    scene_fini(&s);
+    assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_DISCONNECTS), 1);
+    solo_fini(&s);
 }
 
 /* Nobody listens any more: the breaker opens, who waited hears it at once, who comes is refused at
@@ -186,15 +102,15 @@ static void t_lost_and_moved(void **state)
 static void t_gone_and_back(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note waits[3], refused, back[2];
-    scene_init(&s, 2);
-    scene_start(&s);
-    warm_up(&s);
+    solo_init(&s, 2);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
     fake_stop(&s.fake);
-    BENCH_UNTIL(&s.bench, stat(&s, HG_UPSTREAM_CONNECTIONS) == 0);
+    BENCH_UNTIL(&s.bench, solo_stat(&s, HG_UPSTREAM_CONNECTIONS) == 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(ask(&s, &waits[i], "waits"), HG_SUBMIT_WAIT);
+        assert_int_equal(solo_ask(&s, &waits[i], "waits"), HG_SUBMIT_WAIT);
     uint64_t start_us = hg_now_us();
     BENCH_UNTIL(&s.bench, waits[2].done == 1);
     if (bench_scale() == 1)
@@ -203,16 +119,16 @@ static void t_gone_and_back(void **state)
         assert_int_equal(waits[i].done, 1);
         assert_int_equal(waits[i].result.fault, HG_FAULT_DOWN);
     }
-    assert_int_equal(stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
     for (uint32_t w = 0; w < 2; w++) {
-        assert_int_equal(ask_of(&s, w, &refused, HG_OP_GET, "refused"), HG_SUBMIT_TAKEN);
+        assert_int_equal(solo_ask_of(&s, w, &refused, HG_OP_GET, "refused"), HG_SUBMIT_TAKEN);
         assert_int_equal(refused.done, 1);
         assert_int_equal(refused.result.fault, HG_FAULT_DOWN);
     }
     bench_for(&s.bench, 300000);
-    assert_true(stat(&s, HG_UPSTREAM_PROBES) >= 2); /* it goes on asking */
-    assert_true(stat(&s, HG_UPSTREAM_PROBES) <= 40);
-    assert_int_equal(stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
+    assert_true(solo_stat(&s, HG_UPSTREAM_PROBES) >= 2); /* it goes on asking */
+    assert_true(solo_stat(&s, HG_UPSTREAM_PROBES) <= 40);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
 
     size_t before = s.fake.count;
     int accepted = s.fake.accepted;
@@ -222,32 +138,32 @@ static void t_gone_and_back(void **state)
     assert_int_equal(s.fake.count, before + 1);
     assert_int_equal(s.fake.accepted, accepted + 1);
     assert_int_equal(s.fake.requests[before].opcode, HG_OPCODE_NOOP);
-    assert_int_equal(breaker(&s), HG_BREAKER_HALF_OPEN);
-    assert_int_equal(ask(&s, &refused, "early"), HG_SUBMIT_TAKEN);
+    assert_int_equal(solo_breaker(&s), HG_BREAKER_HALF_OPEN);
+    assert_int_equal(solo_ask(&s, &refused, "early"), HG_SUBMIT_TAKEN);
     assert_int_equal(refused.result.fault, HG_FAULT_DOWN);
     fake_obey(&s.fake, &s.fake.requests[before]);
     s.fake.automatic = true;
-    BENCH_UNTIL(&s.bench, breaker(&s) == HG_BREAKER_RAMP);
+    BENCH_UNTIL(&s.bench, solo_breaker(&s) == HG_BREAKER_RAMP);
     for (uint32_t w = 0; w < 2; w++)
-        ask_of(&s, w, &back[w], HG_OP_GET, "back");
+        solo_ask_of(&s, w, &back[w], HG_OP_GET, "back");
     BENCH_UNTIL(&s.bench, back[0].done + back[1].done == 2);
     assert_string_equal(back[0].value, "v:back");
     assert_string_equal(back[1].value, "v:back");
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 /* It accepts and says nothing: each call times out at its time; a single key does not close the
    server to all, several do. Then its connections are closed. */
 static void hangs(bool one_key)
 {
-    struct scene s;
+    struct solo s;
     struct note notes[40], refused;
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.times.backend_timeout_ms = 60;
-    scene_start(&s);
-    warm_up(&s);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
     for (int i = 0; i < 40; i++)
-        ask(&s, &notes[i], one_key ? "k" : (char[2]){(char)('a' + i % 6), 0});
+        solo_ask(&s, &notes[i], one_key ? "k" : (char[2]){(char)('a' + i % 6), 0});
     uint64_t start_us = notes[0].call.sent_us;
     BENCH_UNTIL(&s.bench, notes[39].done == 1);
     assert_true(hg_now_us() - start_us >= 60000);
@@ -260,13 +176,14 @@ static void hangs(bool one_key)
     }
     if (one_key) {
         assert_int_equal(timeouts, 40);
-        assert_int_equal(breaker(&s), HG_BREAKER_CLOSED);
-        BENCH_UNTIL(&s.bench, stat(&s, HG_UPSTREAM_DISCONNECTS) == 1); /* silent for too long */
+        assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);
+        BENCH_UNTIL(&s.bench,
+                    solo_stat(&s, HG_UPSTREAM_DISCONNECTS) == 1); /* silent for too long */
     } else {
         assert_true(timeouts >= 20);
-        BENCH_UNTIL(&s.bench, breaker(&s) != HG_BREAKER_CLOSED);
-        assert_int_equal(stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
-        assert_int_equal(ask(&s, &refused, "x"), HG_SUBMIT_TAKEN);
+        BENCH_UNTIL(&s.bench, solo_breaker(&s) != HG_BREAKER_CLOSED);
+        assert_int_equal(solo_stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
+        assert_int_equal(solo_ask(&s, &refused, "x"), HG_SUBMIT_TAKEN);
         assert_int_equal(refused.result.fault, HG_FAULT_DOWN);
         BENCH_UNTIL(&s.bench, fake_find(&s.fake, "") != NULL); /* the probe */
         assert_int_equal(fake_find(&s.fake, "")->opcode, HG_OPCODE_NOOP);
@@ -275,11 +192,11 @@ static void hangs(bool one_key)
         fake_obey(&s.fake, fake_find(&s.fake, ""));
         /* That probe may have timed out by now; another will do. */
         BENCH_UNTIL(&s.bench, hg_server_may_send(&s.shared->servers[0]));
-        ask(&s, &refused, "again");
+        solo_ask(&s, &refused, "again");
         BENCH_UNTIL(&s.bench, refused.done == 1);
         assert_string_equal(refused.value, "v:again");
     }
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 static void t_hangs(void **state)
@@ -294,17 +211,18 @@ static void t_hangs(void **state)
 static void t_late_reply(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note late, next;
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.times.backend_timeout_ms = 100 * (uint32_t)bench_scale();
-    scene_start(&s);
-    warm_up(&s);
-    ask(&s, &late, "same");
+    solo_start(&s, 4);
+    solo_bear_silence(&s);
+    solo_warm_up(&s);
+    solo_ask(&s, &late, "same");
     BENCH_UNTIL(&s.bench, late.done == 1);
     assert_int_equal(late.result.fault, HG_FAULT_TIMEOUT);
     struct fake_request *first = fake_find(&s.fake, "same");
-    assert_int_equal(ask(&s, &next, "same"), HG_SUBMIT_TAKEN);
+    assert_int_equal(solo_ask(&s, &next, "same"), HG_SUBMIT_TAKEN);
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "same") != first);
     assert_int_equal(fake_find(&s.fake, "same")->conn, first->conn);
     fake_answer(&s.fake, first, 0, "of the late one");
@@ -312,28 +230,28 @@ static void t_late_reply(void **state)
     BENCH_UNTIL(&s.bench, next.done == 1);
     assert_string_equal(next.value, "of the next");
     assert_int_equal(late.done, 1);
-    assert_int_equal(stat(&s, HG_UPSTREAM_LATE_REPLIES), 1);
-    assert_int_equal(stat(&s, HG_UPSTREAM_TIMEOUTS), 1);
-    scene_fini(&s);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_LATE_REPLIES), 1);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_TIMEOUTS), 1);
+    solo_fini(&s);
 }
 
 /* Reads that were not sent move as long as the retry budget lasts. */
 static void t_retries_are_bounded(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note sent, reads[5];
-    scene_init(&s, 1);
-    scene_start(&s);
-    warm_up(&s);
-    ask(&s, &sent, "sent");
+    solo_init(&s, 1);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
+    solo_ask(&s, &sent, "sent");
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "sent") != NULL);
     /* A second connection to move to. */
     struct hg_pool *pool = rig_pool(s.stores[0], 0);
     struct hg_link *first = sent.call.place.link;
     hg_list_remove(&first->node);
     struct note second;
-    ask(&s, &second, "second");
+    solo_ask(&s, &second, "second");
     s.fake.automatic = true;
     BENCH_UNTIL(&s.bench, second.done == 1);
     hg_list_prepend(&pool->ready, &first->node);
@@ -349,22 +267,22 @@ static void t_retries_are_bounded(void **state)
         BENCH_UNTIL(&s.bench, reads[i].done == 1);
         assert_int_equal(reads[i].result.fault, i < 3 ? HG_FAULT_NONE : HG_FAULT_DOWN);
     }
-    assert_int_equal(stat(&s, HG_UPSTREAM_RETRIES), 3);
-    scene_fini(&s);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_RETRIES), 3);
+    solo_fini(&s);
 }
 
 /* Who waits for a connection that ends goes to another. */
 static void t_bound_to_a_connection_that_ends(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note sent[2], waits;
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.pool_depth = 1;
     s.conf.times.queue_timeout_ms = 60000;
-    scene_start(&s);
-    warm_up(&s);
-    ask(&s, &sent[0], "sent");
+    solo_start(&s, 4);
+    solo_warm_up(&s);
+    solo_ask(&s, &sent[0], "sent");
     for (int i = 1; i < 3; i++) {
         struct note *note = i == 1 ? &sent[1] : &waits;
         note_init(note, s.stores[0], HG_OP_GET, i == 1 ? "sent too" : "waits");
@@ -378,23 +296,24 @@ static void t_bound_to_a_connection_that_ends(void **state)
     assert_string_equal(waits.value, "v:waits");
     assert_int_equal(sent[0].result.fault, HG_FAULT_LOST);
     assert_int_equal(sent[1].result.fault, HG_FAULT_LOST);
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 /* Many time-outs, but the server answers in between: it is slow, not gone. */
 static void t_slow_is_not_gone(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note slow[12], quick;
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.times.backend_timeout_ms = 100 * (uint32_t)bench_scale();
-    scene_start(&s);
-    warm_up(&s);
+    solo_start(&s, 4);
+    solo_bear_silence(&s);
+    solo_warm_up(&s);
     for (int round = 0; round < 4; round++) {
         size_t before = s.fake.count;
         for (int i = 0; i < 12; i++)
-            ask(&s, &slow[i], (char[2]){(char)('a' + i), 0});
+            solo_ask(&s, &slow[i], (char[2]){(char)('a' + i), 0});
         for (int i = 0; i < 12; i++) {
             BENCH_UNTIL(&s.bench, slow[i].done == 1);
             assert_int_equal(slow[i].result.fault, HG_FAULT_TIMEOUT);
@@ -402,38 +321,38 @@ static void t_slow_is_not_gone(void **state)
         for (size_t i = before; i < before + 12; i++)
             fake_obey(&s.fake, &s.fake.requests[i]);
         s.fake.automatic = true;
-        ask(&s, &quick, "quick");
+        solo_ask(&s, &quick, "quick");
         BENCH_UNTIL(&s.bench, quick.done == 1);
         assert_string_equal(quick.value, "v:quick");
         s.fake.automatic = false;
     }
-    assert_int_equal(stat(&s, HG_UPSTREAM_TIMEOUTS), 48);
-    assert_int_equal(stat(&s, HG_UPSTREAM_LATE_REPLIES), 48);
-    assert_int_equal(breaker(&s), HG_BREAKER_CLOSED);
-    scene_fini(&s);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_TIMEOUTS), 48);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_LATE_REPLIES), 48);
+    assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);
+    solo_fini(&s);
 }
 
 static void t_nonsense_costs_a_connection_not_the_server(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note a, b, next;
-    scene_init(&s, 1);
-    scene_start(&s);
-    warm_up(&s);
-    ask(&s, &a, "a");
-    ask(&s, &b, "b");
+    solo_init(&s, 1);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
+    solo_ask(&s, &a, "a");
+    solo_ask(&s, &b, "b");
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "b") != NULL);
     fake_say(&s.fake, fake_find(&s.fake, "b")->conn, "ERROR\r\n", 7);
     BENCH_UNTIL(&s.bench, a.done + b.done == 2);
     assert_int_equal(a.result.fault, HG_FAULT_LOST);
     assert_int_equal(b.result.fault, HG_FAULT_LOST);
-    assert_int_equal(stat(&s, HG_UPSTREAM_BAD_REPLIES), 1);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_BAD_REPLIES), 1);
     s.fake.automatic = true;
-    ask(&s, &next, "next");
+    solo_ask(&s, &next, "next");
     BENCH_UNTIL(&s.bench, next.done == 1);
     assert_string_equal(next.value, "v:next");
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 /* A socket of 127.0.0.1 whose backlog is full: the kernel drops what else would connect. */
@@ -457,39 +376,39 @@ static int open_black_hole(int fillers[4], char address[32])
 static void t_connect_times_out(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note waits;
     char address[32];
     int fillers[4];
     int fd = open_black_hole(fillers, address);
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.server.address = address;
     s.conf.times.connect_timeout_ms = 50;
     s.conf.times.queue_timeout_ms = 60000;
-    scene_start(&s);
-    assert_int_equal(ask(&s, &waits, "waits"), HG_SUBMIT_WAIT);
+    solo_start(&s, 4);
+    assert_int_equal(solo_ask(&s, &waits, "waits"), HG_SUBMIT_WAIT);
     BENCH_UNTIL(&s.bench, waits.done == 1);
     assert_int_equal(waits.result.fault, HG_FAULT_DOWN);
-    assert_int_equal(stat(&s, HG_UPSTREAM_CONNECT_FAILURES), 3);
-    assert_int_equal(stat(&s, HG_UPSTREAM_CONNECTS), 0);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_CONNECT_FAILURES), 3);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_CONNECTS), 0);
     for (int i = 0; i < 4; i++)
         close(fillers[i]);
     close(fd);
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 /* A worker that goes while its probe is under way leaves the duty to another. */
 static void t_probe_is_handed_on(void **state)
 {
     (void)state;
-    struct scene s;
-    scene_init(&s, 2);
-    scene_start(&s);
-    warm_up(&s);
+    struct solo s;
+    solo_init(&s, 2);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
     fake_stop(&s.fake);
     struct note note;
-    ask(&s, &note, "k");
-    BENCH_UNTIL(&s.bench, stat(&s, HG_UPSTREAM_BREAKER_OPENS) == 1);
+    solo_ask(&s, &note, "k");
+    BENCH_UNTIL(&s.bench, solo_stat(&s, HG_UPSTREAM_BREAKER_OPENS) == 1);
     fake_start(&s.fake);
     BENCH_UNTIL(&s.bench, fake_find(&s.fake, "") != NULL);
     uint32_t prober = rig_pool(s.stores[0], 0)->coming != NULL ? 0 : 1;
@@ -497,13 +416,13 @@ static void t_probe_is_handed_on(void **state)
     s.fake.automatic = true;
     s.bench.rigs[prober] = NULL;
     BENCH_UNTIL(&s.bench, hg_server_may_send(&s.shared->servers[0]));
-    assert_int_equal(stat(&s, HG_UPSTREAM_CONNECTIONS), 1);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_CONNECTIONS), 1);
     s.stores[prober] = rig_store(&s.rigs[prober], s.shared, prober, 1);
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 /* A server that fails, while its clients call again from within each answer. */
-static struct scene *again_scene;
+static struct solo *again_scene;
 static int again_left;
 
 static void ask_again(struct hg_call *call, const struct hg_result *result)
@@ -519,13 +438,13 @@ static void ask_again(struct hg_call *call, const struct hg_result *result)
 static void t_calls_from_within_answers(void **state)
 {
     (void)state;
-    struct scene s;
+    struct solo s;
     struct note notes[16];
-    scene_init(&s, 1);
+    solo_init(&s, 1);
     s.conf.pool_depth = 4;
     s.conf.times.backend_timeout_ms = 50;
-    scene_start(&s);
-    warm_up(&s);
+    solo_start(&s, 4);
+    solo_warm_up(&s);
     again_scene = &s;
     again_left = 5000;
     for (int i = 0; i < 16; i++) {
@@ -547,7 +466,7 @@ static void t_calls_from_within_answers(void **state)
         while (round % 5 != 0 && answered < s.fake.count)
             fake_obey(&s.fake, &s.fake.requests[answered++]);
     }
-    scene_fini(&s);
+    solo_fini(&s);
 }
 
 int main(void)
