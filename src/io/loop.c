@@ -40,6 +40,21 @@ void hg_loop_stamp_slow(struct hg_loop *loop)
     loop->stamped_turn = loop->turns;
 }
 
+/* A hook may unhook itself and any other, and register more: a mark in the list, which nobody can
+   remove, keeps the place. */
+static void call_hooks(struct hg_list *hooks)
+{
+    struct hg_list mark, *node = hooks->next;
+    hg_list_init(&mark);
+    while (node != hooks) {
+        struct hg_hook *hook = HG_CONTAINER_OF(node, struct hg_hook, node);
+        hg_list_put_before(node->next, &mark);
+        hook->fn(hook);
+        node = mark.next;
+        hg_list_remove(&mark);
+    }
+}
+
 void hg_loop_turn(struct hg_loop *loop, bool wait)
 {
     int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
@@ -49,13 +64,8 @@ void hg_loop_turn(struct hg_loop *loop, bool wait)
     loop->turns++;
     event_base_loop(loop->base, flags);
     hg_loop_stamp(loop);
-    for (unsigned s = 0; s < HG_STAGES; s++) {
-        HG_LIST_EACH(node, &loop->hooks[s])
-        {
-            struct hg_hook *hook = HG_CONTAINER_OF(node, struct hg_hook, node);
-            hook->fn(hook);
-        }
-    }
+    for (unsigned s = 0; s < HG_STAGES; s++)
+        call_hooks(&loop->hooks[s]);
 }
 
 void hg_loop_run(struct hg_loop *loop)
