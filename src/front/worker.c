@@ -106,6 +106,7 @@ static void close_drained_stores(struct hg_worker *worker)
 static void on_cleanup(struct hg_hook *hook)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, cleanup_hook);
+    hg_held_poke_wanted(worker);
     while (!hg_list_empty(&worker->dead)) {
         struct hg_session *session =
             HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty);
