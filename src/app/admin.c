@@ -185,6 +185,13 @@ static void create_bucket(struct hg_process *process, struct hg_job *job)
     }
     if (hg_conf_tenant_find(process->effective, (const char *)job->key.at, job->key.len) != NULL) {
         hg_job_fail(job, HG_STATUS_KEY_EEXISTS, "a bucket of this name exists");
+    } else if (settings->upstream[0] != '\0' &&
+               hg_conf_upstream_find(process->effective, settings->upstream) ==
+                   HG_CONF_NO_UPSTREAM) {
+        hg_job_fail(job, HG_STATUS_EINVAL,
+                    "unknown upstream '%.100s' (accepted: the name of an upstream of the "
+                    "configuration)",
+                    settings->upstream);
     } else {
         struct hg_state *state = copy_state(process, job);
         if (state != NULL)

@@ -49,6 +49,15 @@ static void fill_settings(struct hg_front_settings *to, const struct hg_conf *co
     };
 }
 
+/* Limits that the stores took over when they were opened: a reload does not change them. */
+static void keep_opened(struct hg_front_settings *to, const struct hg_directory *before)
+{
+    if (before == NULL)
+        return;
+    to->max_frame_bytes = before->settings.max_frame_bytes;
+    to->max_value_bytes = before->settings.max_value_bytes;
+}
+
 static struct hg_upstream *find_upstream(const struct hg_directory *directory, const char *name)
 {
     return directory != NULL ? hg_directory_upstream(directory, hg_span_str(name)) : NULL;
@@ -148,6 +157,7 @@ int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effecti
         return -ENOMEM;
     }
     fill_settings(&directory->settings, effective, users->users);
+    keep_opened(&directory->settings, process->directory);
     atomic_fetch_add(&users->refs, 1);
     directory->users = users;
     directory->users_unref = hg_users_ref_unref;

@@ -110,19 +110,18 @@ void hg_embedded_usage(struct hg_embedded_db *db, MDB_txn *txn, struct hg_embedd
     ret->file_bytes = (info.me_last_pgno + 1) * db->page_bytes;
 }
 
-bool hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
-                      size_t record_bytes, size_t old_bytes)
+enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
+                                       size_t record_bytes, size_t old_bytes)
 {
     if (record_bytes <= old_bytes)
-        return true;
+        return HG_EMBEDDED_ROOM_YES;
     struct hg_embedded_usage usage;
     hg_embedded_usage(db, txn, &usage);
     if (key_bytes + record_bytes <= db->node_max_bytes)
-        return usage.used_bytes < db->max_bytes;
-    /* Pages of its own must lie side by side, so they may come from the end of the file even when
-       enough single ones are free. */
-    return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes &&
-           usage.file_bytes / db->page_bytes < db->soft_pages;
+        return usage.used_bytes < db->max_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
+    /* It gets pages of its own, which must lie side by side: LMDB may still find the map full. */
+    return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes ? HG_EMBEDDED_ROOM_YES
+                                                                             : HG_EMBEDDED_ROOM_NO;
 }
 
 /* Name of the file, and the lock that keeps a second process out. */
@@ -159,9 +158,8 @@ static int set_map(struct hg_embedded_db *db, const struct hg_embedded_db_option
     uint64_t reserve = options->max_bytes / 10;
     if (reserve < HG_EMBEDDED_RESERVE_MIN)
         reserve = HG_EMBEDDED_RESERVE_MIN;
-    uint64_t soft = options->max_bytes * 2 > file_bytes ? options->max_bytes * 2 : file_bytes;
-    db->map_bytes = options->map_bytes > 0 ? options->map_bytes : soft + reserve;
-    db->soft_pages = soft / db->page_bytes;
+    uint64_t least = options->max_bytes * 2 > file_bytes ? options->max_bytes * 2 : file_bytes;
+    db->map_bytes = options->map_bytes > 0 ? options->map_bytes : least + reserve;
     return mdb_env_set_mapsize(db->env, db->map_bytes);
 }
 

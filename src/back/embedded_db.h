@@ -5,8 +5,9 @@
 //           ['T' name] tenant id   ['L' id] flush       ['D' id] tenant that is being deleted
 //
 // One LMDB environment, one file, one process: the file is locked, since CAS values, flushes and
-// tenants are also held in memory. The map is sparse and much larger than the quota, because LMDB
-// needs room to delete: what lies behind `soft_pages` is for deletes and the sweeper only.
+// tenants are also held in memory. The map is sparse and more than twice as large as the quota:
+// LMDB needs free pages to delete, and values with pages of their own fragment the file. Since at
+// most the quota is used, the other half is free pages that every delete finds.
 //
 // CAS values are handed out in rising order; a ceiling is noted once in a while, and a start goes
 // on from there, so that none is given twice. Functions with a transaction run on the thread that
@@ -44,8 +45,7 @@ struct hg_embedded_db {
     uint32_t page_bytes;
     uint32_t node_max_bytes; /* key and record together above this take pages of their own */
     uint64_t max_bytes, map_bytes;
-    uint64_t soft_pages; /* records with own pages are refused when the file has grown to this */
-    uint64_t cas_last;   /* newest CAS handed out */
+    uint64_t cas_last; /* newest CAS handed out */
     uint64_t cas_ceiling, cas_ceiling_next;
     _Atomic uint64_t published; /* commits so far: a reader with an older number renews */
 };
@@ -85,8 +85,9 @@ struct hg_embedded_usage {
 void hg_embedded_usage(struct hg_embedded_db *db, MDB_txn *txn, struct hg_embedded_usage *ret);
 
 /* Is there room in this transaction for a record of `record_bytes` where one of `old_bytes` (0:
-   none) is now? A record that does not grow always fits. */
-bool hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
-                      size_t record_bytes, size_t old_bytes);
+   none) is now? TRY: only if the put takes no further page, which LMDB tells afterwards. */
+enum hg_embedded_room { HG_EMBEDDED_ROOM_NO, HG_EMBEDDED_ROOM_TRY, HG_EMBEDDED_ROOM_YES };
+enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, size_t key_bytes,
+                                       size_t record_bytes, size_t old_bytes);
 
 #endif

@@ -143,6 +143,8 @@ static int sweep_some(struct hg_embedded_writer *writer)
     sweep->passing = key_len > 0;
     sweep->key_len = key_len;
     memcpy(sweep->key, key, key_len);
+    if (dead > 0)
+        writer->tries_left_out = 0;
     hg_counter_add(&writer->counters->swept, dead);
     hg_counter_add(&writer->counters->sweep_steps, 1);
     return 0;

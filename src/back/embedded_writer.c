@@ -8,8 +8,10 @@
 
 #include "base/log.h"
 
-#define SCRATCH_KEEP (256u << 10)
-#define REFUSAL_TEXT 160
+#define SCRATCH_KEEP   (256u << 10)
+#define REFUSAL_TEXT   160
+#define TRIES_LEFT_OUT 31
+#define SPLITS_MAX     8
 
 void hg_embedded_writer_init(struct hg_embedded_writer *writer, struct hg_embedded_db *db,
                              struct hg_embedded_tenants *tenants,
@@ -70,6 +72,7 @@ int hg_embedded_writer_begin(struct hg_embedded_writer *writer, uint64_t cas_cou
 {
     writer->changed = NULL;
     writer->refused = 0;
+    writer->roomy = false;
     writer->now_s = writer->wall_s(writer->wall_arg);
     int rc = mdb_txn_begin(writer->db->env, NULL, 0, &writer->txn);
     if (rc != 0) {
@@ -231,15 +234,49 @@ static int put_record(struct hg_embedded_writer *writer, MDB_val key,
 }
 
 /* Is there room for the outcome? `old_bytes` is 0 when the old record was not looked at. */
-static bool has_room(struct hg_embedded_writer *writer, MDB_val key,
-                     const struct hg_item_outcome *outcome, size_t old_bytes)
+static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val key,
+                                      const struct hg_item_outcome *outcome, size_t old_bytes)
 {
+    if (HG_LIKELY(writer->roomy))
+        return HG_EMBEDDED_ROOM_YES;
     size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
-    if (hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes))
-        return true;
+    enum hg_embedded_room room =
+        hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes);
+    if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
+        return room;
     MDB_val old;
-    return old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
-           bytes <= old.mv_size;
+    if (old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
+        bytes <= old.mv_size)
+        return HG_EMBEDDED_ROOM_YES;
+    if (room == HG_EMBEDDED_ROOM_TRY && writer->tries_left_out > 0) {
+        writer->tries_left_out--;
+        return HG_EMBEDDED_ROOM_NO;
+    }
+    return room;
+}
+
+/* Puts the outcome's item if that takes no further page. */
+static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
+                          const struct hg_item_outcome *outcome, bool has_old_value, bool *ret_fits)
+{
+    struct hg_embedded_usage before, after;
+    MDB_txn *group = writer->txn;
+    hg_embedded_usage(writer->db, group, &before);
+    int rc = mdb_txn_begin(writer->db->env, group, 0, &writer->txn);
+    if (rc != 0) {
+        writer->txn = group;
+        return rc;
+    }
+    rc = put_record(writer, key, outcome, has_old_value);
+    hg_embedded_usage(writer->db, writer->txn, &after);
+    *ret_fits = rc == 0 && after.used_bytes <= before.used_bytes;
+    if (*ret_fits)
+        rc = mdb_txn_commit(writer->txn);
+    else
+        mdb_txn_abort(writer->txn);
+    writer->txn = group;
+    writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
+    return rc;
 }
 
 /* Copies what get-and-touch found, before the put moves it. */
@@ -261,15 +298,22 @@ static int do_store(struct hg_embedded_writer *writer, struct hg_embedded_batch 
 {
     bool touch = outcome->act == HG_ITEM_TOUCH;
     bool join = op->ask.op == HG_OP_APPEND || op->ask.op == HG_OP_PREPEND;
-    if (!touch && !has_room(writer, key, outcome, old_bytes)) {
+    enum hg_embedded_room room =
+        touch ? HG_EMBEDDED_ROOM_YES : room_for(writer, key, outcome, old_bytes);
+    bool fits = room != HG_EMBEDDED_ROOM_NO;
+    int rc = 0;
+    if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
+        return ENOMEM;
+    if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
+        rc = put_record(writer, key, outcome, touch || join);
+    else if (room == HG_EMBEDDED_ROOM_TRY)
+        rc = try_put_record(writer, key, outcome, touch || join, &fits);
+    if (rc != 0)
+        return rc;
+    if (!fits) {
         refuse_full(writer, batch, op);
         return 0;
     }
-    if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
-        return ENOMEM;
-    int rc = put_record(writer, key, outcome, touch || join);
-    if (rc != 0)
-        return rc;
     if (!touch)
         writer->db->cas_last = outcome->item.cas;
     op->result.status = outcome->status;
@@ -322,9 +366,10 @@ static int do_op(struct hg_embedded_writer *writer, struct hg_embedded_batch *ba
         return do_store(writer, batch, op, key, &outcome, record.mv_size);
     op->result.status = outcome.status;
     /* A dead record that was met on the way goes too. */
-    if (outcome.act == HG_ITEM_REMOVE || (stored && !alive))
-        return mdb_del(writer->txn, writer->db->dbi, &key, NULL);
-    return 0;
+    if (outcome.act != HG_ITEM_REMOVE && (!stored || alive))
+        return 0;
+    writer->tries_left_out = 0;
+    return mdb_del(writer->txn, writer->db->dbi, &key, NULL);
 }
 
 /* Carries out a single operation, in a transaction of its own. */
@@ -341,13 +386,25 @@ static int run_alone(struct hg_embedded_writer *writer, struct hg_embedded_batch
     return rc;
 }
 
+/* Can nothing in this group reach the quota? An operation adds at most the bytes that it brings,
+   and a page on each level of the tree. */
+static bool is_roomy(struct hg_embedded_writer *writer, uint64_t ops, uint64_t bytes)
+{
+    struct hg_embedded_usage usage;
+    hg_embedded_usage(writer->db, writer->txn, &usage);
+    uint64_t most = bytes + ops * (SPLITS_MAX * (uint64_t)writer->db->page_bytes);
+    return usage.used_bytes < writer->db->max_bytes &&
+           most < writer->db->max_bytes - usage.used_bytes;
+}
+
 /* Carries out the batches from `first` up to `end` in one transaction. */
 static int run_group(struct hg_embedded_writer *writer, struct hg_embedded_batch *first,
-                     struct hg_embedded_batch *end, uint64_t ops)
+                     struct hg_embedded_batch *end, uint64_t ops, uint64_t bytes)
 {
     int rc = hg_embedded_writer_begin(writer, ops);
     if (rc != 0)
         return rc;
+    writer->roomy = is_roomy(writer, ops, bytes);
     for (struct hg_embedded_batch *batch = first; batch != end; batch = batch->next)
         for (uint32_t i = 0; i < batch->count; i++) {
             rc = do_op(writer, batch, &batch->ops[i]);
@@ -396,7 +453,7 @@ void hg_embedded_writer_run(struct hg_embedded_writer *writer)
         } while (end != NULL && ops + end->count <= HG_EMBEDDED_GROUP_OPS &&
                  bytes + end->bytes <= HG_EMBEDDED_GROUP_BYTES);
         writer->first = end;
-        if (run_group(writer, first, end, ops) != 0)
+        if (run_group(writer, first, end, ops, bytes) != 0)
             retry_one_by_one(writer, first, end);
         hg_counter_add(&writer->counters->groups, 1);
         hg_counter_add(&writer->counters->group_ops, ops);

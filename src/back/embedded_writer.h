@@ -7,6 +7,11 @@
 // Everything that changes items goes through one writer, on one thread: the writer thread, or the
 // only worker. It reads the old item in the same transaction, so add, CAS, counters and the rest
 // are atomic. An operation is answered when its group has been committed, never before.
+//
+// At the quota a small record may still fit into a page that is there: pages do not become free
+// before nearly all that is in them has been deleted. So it is put in a nested transaction, which
+// is undone if it took another page. That costs much more than a put, so after a failure the next
+// ones are refused unseen, until something has been removed.
 #ifndef HG_BACK_EMBEDDED_WRITER_H
 #define HG_BACK_EMBEDDED_WRITER_H
 
@@ -32,11 +37,13 @@ struct hg_embedded_writer {
     uint8_t *scratch;                       /* where a value is put together */
     size_t scratch_bytes;
     struct hg_embedded_sweep sweep;
-    uint64_t next_flush_s; /* no delayed flush is due before; 0: there is none */
+    unsigned tries_left_out; /* at the quota: so many sets are refused before one is tried again */
+    uint64_t next_flush_s;   /* no delayed flush is due before; 0: there is none */
 
     /* of the running transaction */
     MDB_txn *txn;
     uint64_t now_s;
+    bool roomy;                         /* the quota is far away */
     uint64_t refused;                   /* operations without room */
     struct hg_embedded_tenant *changed; /* tenants whose flush changes with it */
 };

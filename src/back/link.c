@@ -208,6 +208,7 @@ bool hg_link_submit(struct hg_link *link, struct hg_call *call, enum hg_fault *r
 {
     uint64_t now_us = link->hub->loop->now_us;
     uint32_t seq = link->tail;
+    assert(seq - link->head <= link->mask);
     struct hg_link_slot *slot = slot_of(link, seq);
     size_t before = link->out.bytes;
     if (HG_UNLIKELY(!link->dialect->encode(&link->out, call, seq, &slot->tag, ret_fault)))

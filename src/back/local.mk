@@ -8,7 +8,7 @@ libback_a_SOURCES += \
 	src/back/dialect.c src/back/dialect.h \
 	src/back/flush.c src/back/flush.h \
 	src/back/hub.c src/back/hub.h \
-	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c \
+	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_types.h \
 	src/back/memcached.c src/back/memcached.h src/back/memcached_in.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/resolve.c src/back/resolve.h \

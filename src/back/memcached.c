@@ -7,6 +7,7 @@
 
 #include "back/flush.h"
 #include "back/memcached_in.h"
+#include "base/log.h"
 
 #define TICK_BUSY_US  10000
 #define TICK_QUIET_US 1000000
@@ -105,12 +106,13 @@ static void on_tick(struct hg_timer *timer)
     struct hg_memcached_store *store = HG_CONTAINER_OF(timer, struct hg_memcached_store, timer);
     uint64_t now_us = store->hub.loop->now_us;
     bool busy = false;
+    store->busy = false; /* calls that come from within the ticks say otherwise */
     for (uint32_t i = 0; i < store->shared->count; i++)
         busy |= hg_pool_tick(&store->pools[i], now_us);
-    store->busy = busy;
-    /* A timer that cannot be set again has no memory for its heap entry, which it just left. */
-    if (hg_loop_timer_arm(&store->timer, busy ? TICK_BUSY_US : TICK_QUIET_US) != 0)
-        store->busy = false;
+    if (busy)
+        hg_memcached_get_busy(store);
+    else if (!store->busy && hg_loop_timer_arm(&store->timer, TICK_QUIET_US) != 0)
+        hg_log_error("upstream=%s msg=\"cannot set a timer\"", store->shared->conf.name);
 }
 
 void hg_memcached_get_busy(struct hg_memcached_store *store)

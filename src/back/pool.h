@@ -13,9 +13,10 @@
 //
 //   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, or draining
 //
-// Waiting calls have no link; if one must use the link of an earlier call of its client, it waits
-// for a slot there and others pass by. A wake-up is due whenever a call waits and a link gets room;
-// the tick looks after it in any case. New calls do not pass those that wait.
+// Waiting calls have no link. One that must use the link of an earlier call of its client is bound
+// to it: it may exceed the depth (by as much again), and if it has to wait all the same, others
+// pass by. A wake-up is due whenever a call waits and a link gets room; the tick looks after it in
+// any case. New calls do not pass those that wait for any link.
 //
 // The server's breaker is asked before each connect and told of everything. While it is open, calls
 // are refused at once, and one worker of the process connects and asks NOOP.
@@ -57,7 +58,7 @@ struct hg_pool {
     struct hg_list ready, full; /* hg_link.node */
     struct hg_list waiting;     /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
-    uint32_t waiting_bound; /* of these, bound to a link: nobody waits behind them */
+    uint32_t waiting_bound;  /* of these, bound to a link: nobody waits behind them */
     uint32_t sent_untold;    /* requests that the breaker has not heard of */
     uint64_t waiting_end_us; /* no waiting call's time is over before */
     struct hg_call *waking;  /* is in its on_room */

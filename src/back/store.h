@@ -94,7 +94,8 @@ struct hg_call {
     uint64_t delta, initial;
     uint64_t now_us;      /* monotonic */
     uint64_t deadline_us; /* of the whole request */
-    /* An earlier call of this client for this key that is not yet answered, or NULL. */
+    /* The last call of this client for this key that is not yet answered, or NULL: set anew before
+       each submit. A flush has no key: nothing of its client may be waiting when it is submitted. */
     struct hg_call *after;
 
     void (*on_done)(struct hg_call *call, const struct hg_result *result);

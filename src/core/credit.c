@@ -3,8 +3,7 @@
 //
 // See credit.h. Why the limits of a slot can be read apart from its gauge: those of slot n lie at
 // parity n until the tick prepares slot n + 2, and it does that only after it has rolled every
-// gauge to n + 1. So whoever reads later limits fails to swap a gauge word of slot n, and starts
-// over.
+// gauge to n + 1. Whoever reads later limits fails to swap a gauge word of slot n: it starts over.
 #include "core/credit.h"
 #include "core/held.h"
 #include "core/units.h"

@@ -3,8 +3,7 @@
 //
 // Time is cut into slots (`slot_us`). A bucket has a gauge of what it used in the running slot;
 // what goes beyond its effective reservation comes out of the node's free pool, which has a gauge
-// too. A request is charged, with an estimate, when it is admitted, and settled when its cost is
-// known.
+// too. A request is charged an estimate when it is admitted, and settled when its cost is known.
 //
 // Exactness. A gauge is one word (slot number, units): a charge and the slot it belongs to are one
 // compare-and-swap. What limits a slot (effective reservation, hard limit, pool) does not change

@@ -84,14 +84,12 @@ void hg_credit_set(struct hg_credit_node *node, const struct hg_credit_settings 
 void hg_credit_bucket_init(struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                            struct hg_credit_lane *lanes, uint64_t reserved, uint64_t hard_limit);
 /* New limits in units/s (or HG_UNITS_UNLIMITED), from the next tick on; `observe`: debt is not
- * carried over, since nothing is held that would pay it. The caller has checked reserved <= limit.
- */
+ * carried over, since nothing is held that would pay it. The caller checked reserved <= limit. */
 void hg_credit_bucket_set(struct hg_credit_bucket *bucket, uint64_t reserved, uint64_t hard_limit,
                           bool observe);
 
 /* A connection selected, or left, the bucket; a request was impersonated in it. Without any of them
- * only slow_start_percent of the reservation is kept free for it; the whole from the next tick on.
- */
+ * only slow_start_percent of the reservation is kept for it; the whole from the next tick on. */
 void hg_credit_join(struct hg_credit_bucket *bucket);
 void hg_credit_leave(struct hg_credit_bucket *bucket);
 void hg_credit_note_impersonated(const struct hg_credit_node *node,

@@ -99,8 +99,7 @@ static void note_use(struct hg_credit_bucket *bucket, uint64_t taken)
 /*
  * Closes the account of the last slot, in which others could have had `level`. It is opened by
  * requests that need more than a share: who got one owes what it had more, who was passed over is
- * owed. Else who took more than the level did so while nobody wanted it, and what is owed is paid
- * off.
+ * owed. Else who took more than the level did so while nobody wanted it, and pays what it owes.
  */
 static void close_account(const struct hg_credit_node *node, struct hg_credit_bucket *bucket,
                           uint32_t last, uint32_t slot, bool fair)
@@ -217,6 +216,7 @@ static void plan_held(struct hg_credit_node *node, struct hg_credit_bucket *cons
                       size_t n, uint32_t slot, uint64_t pool_used)
 {
     uint64_t pool = get(&node->pool[slot & 1]);
+    bool saves = get(&node->next_slice_us) != UINT64_MAX && node->slice + 1 < HG_FAIR_SLICES;
     for (size_t i = 0; i < n; i++) {
         struct hg_credit_bucket *bucket = buckets[i];
         uint64_t effective = get(&bucket->effective[slot & 1]), used, beyond, room;
@@ -226,7 +226,7 @@ static void plan_held(struct hg_credit_node *node, struct hg_credit_bucket *cons
         beyond = minus(get(&bucket->share[slot & 1]), minus(used, effective));
         room = pool == HG_UNITS_UNLIMITED ? pool : smaller(minus(pool, pool_used), beyond);
         room = add(minus(effective, used), room);
-        hg_held_plan(node, bucket, smaller(room, minus(get(&bucket->hard[slot & 1]), used)));
+        hg_held_plan(node, bucket, smaller(room, minus(get(&bucket->hard[slot & 1]), used)), saves);
     }
 }
 

@@ -3,22 +3,20 @@
 //
 // See held.h. The argument, in four parts, all on sequentially consistent accesses:
 //
-// 1. Somebody always acts. While lanes hold and no grant is open, one of them has been refused
-// against
-//    the running slot (seq), or has a pass before it: who adds himself to `queue` behind others and
-//    finds himself alone passes again; who leaves it pokes all that are still in it. Both are
+// 1. Somebody always acts. While lanes hold and no grant is open, one of them has been refused in
+//    the running slot (seq), or has a pass before it: who adds himself to `queue` behind others
+//    and finds himself alone passes again; who leaves it pokes all that are still in it. Both are
 //    changes of one word, so of two workers one sees the other.
 // 2. A new slot is not missed. A worker publishes its lane, then reads seq; the tick stores seq,
-// then
-//    reads the lanes.
+//    then reads the lanes.
 // 3. A refund in the running slot is not missed either: it changes the gauge, then reads `queue`;
-// who holds
-//    changes `queue`, then looks at the gauge again.
+//    who holds changes `queue`, then looks at the gauge again.
 // 4. Open grants are closed exactly once. The lane's grant word is claimed by swapping it to 0: by
 //    the worker when its pass is done or its list is empty, or by the tick, when it finds the list
 //    empty after it has published the round. A worker whose list became empty before it could see
 //    the round leaves the claim to the tick, whose look at the lane comes later. Only who claimed
-//    counts down, and only in the round of the claim.
+//    counts down, and only in the round of the claim. A round that saves for the next slice (fair
+//    pool) has one grant more, which nobody can claim; the next plan replaces it.
 #include "core/held.h"
 #include <stddef.h>
 
@@ -155,8 +153,7 @@ bool hg_held_pass_begin(struct hg_credit_node *node, struct hg_credit_bucket *bu
     uint64_t queue = atomic_load(&bucket->queue);
     uint64_t grant = atomic_load(&bucket->lanes[worker].grant);
 
-    // Orders the decisions' look at the gauge after the lane's publication, for the sake of
-    // refunds.
+    // The decisions look at the gauge after the lane was published: see 3 above.
     (void)atomic_load(&bucket->used.word);
     *ret = (struct hg_held_pass){.grant = HG_UNITS_UNLIMITED};
     ret->oldest = is_oldest(node, bucket, worker);
@@ -246,7 +243,7 @@ static void share_out(uint64_t *grants, const uint64_t *wants, uint32_t n, uint6
  * Returns the lanes that hold, as bits; 0 when there is enough for all. */
 static uint64_t plan_grants(const struct hg_credit_node *node,
                             const struct hg_credit_bucket *bucket, uint64_t available,
-                            uint64_t *grants)
+                            uint64_t *grants, uint64_t *ret_head)
 {
     uint64_t wants[HG_CREDIT_WORKERS_MAX] = {0}, total = 0, since = UINT64_MAX, head = 0, mask = 0;
     uint32_t oldest = 0;
@@ -268,6 +265,7 @@ static uint64_t plan_grants(const struct hg_credit_node *node,
     }
     if (total <= available || mask == 0)
         return 0;
+    *ret_head = head;
     grants[oldest] = head;
     wants[oldest] -= head < wants[oldest] ? head : wants[oldest];
     if (head < available)
@@ -275,20 +273,26 @@ static uint64_t plan_grants(const struct hg_credit_node *node,
     return mask;
 }
 
-void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, uint64_t available)
+void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, uint64_t available,
+                  bool saves)
 {
     uint64_t grants[HG_CREDIT_WORKERS_MAX];
     uint64_t queue = atomic_load(&bucket->queue), mask, next;
-    uint32_t round = round_of(queue) + 1;
+    uint64_t head = 0;
+    uint32_t round = round_of(queue) + 1, open = 0;
 
     if ((uint32_t)queue == 0)
         return;
-    mask = plan_grants(node, bucket, available, grants);
+    mask = plan_grants(node, bucket, available, grants, &head);
+    if (saves && mask != 0 && head > available)
+        open = 1; // a grant that nobody can claim: the round ends with the next plan
     for (uint32_t i = 0; i < node->workers; i++)
-        if (mask >> i & 1)
+        if (mask >> i & 1) {
             atomic_store(&bucket->lanes[i].grant, grant_word(round, grants[i]));
+            open++;
+        }
     do
-        next = (uint64_t)round << 32 | (queue & 0xffff0000u) | (uint64_t)__builtin_popcountll(mask);
+        next = (uint64_t)round << 32 | (queue & 0xffff0000u) | open;
     while (!atomic_compare_exchange_weak(&bucket->queue, &queue, next));
     for (uint32_t i = 0; i < node->workers; i++) {
         struct hg_credit_lane *lane = &bucket->lanes[i];

@@ -24,8 +24,8 @@
 // 3. Carry out the advice: `again`, a pass over this bucket now, from the loop; `poke`, wake those
 //    workers: each makes a pass over this bucket if its list is not empty.
 // 4. On hg_credit_tick's poke: a pass over every bucket that the worker holds requests of.
-// 5. When hg_credit_undo or hg_credit_settle returns true: poke hg_held_holders, at most once a
-// turn.
+// 5. When hg_credit_undo or hg_credit_settle returns true: poke hg_held_holders, once a turn at
+//    most.
 //
 // A pass, in which nothing else is decided or held for this bucket on this worker:
 //
@@ -60,8 +60,7 @@ struct hg_held_pass {
     bool capped;    // stopped at the grant
 };
 
-/* This worker's list changed: `charge` of the HOLD that appended to it, NULL for any other reason.
- */
+/* This worker's list changed: `charge` of the HOLD that appended to it, NULL for another reason. */
 HG_MUST_USE struct hg_held_advice hg_held_publish(struct hg_credit_node *node,
                                                   struct hg_credit_bucket *bucket, uint32_t worker,
                                                   const struct hg_held *held,
@@ -89,7 +88,10 @@ static inline bool hg_held_any(const struct hg_credit_bucket *bucket)
     return (uint32_t)atomic_load_explicit(&bucket->queue, memory_order_relaxed) != 0;
 }
 
-/* The tick's part: grants for the lanes that hold, when they want more than `available` units. */
-void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, uint64_t available);
+/* The tick's part: grants for the lanes that hold, when they want more than `available` units.
+ * `saves`: there will be more at the next slice; until then nobody overtakes an oldest head that
+ * does not fit. */
+void hg_held_plan(struct hg_credit_node *node, struct hg_credit_bucket *bucket, uint64_t available,
+                  bool saves);
 
 #endif

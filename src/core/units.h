@@ -4,8 +4,7 @@
 // A read unit is `read_bytes` (4096), a write unit `write_bytes` (1024) of key + value, rounded up.
 // A unit size of 0 makes that side free. Whatever reached a store costs at least 1 unit on each
 // side it touched, found or not (free misses made noisy neighbours). A counter, a delete and a
-// touch are 1 write unit; an operation that reads and writes costs both. Sums saturate at
-// UINT32_MAX.
+// touch are 1 write unit; an operation that reads and writes costs both. Sums saturate.
 //
 // Pure. Facts: Couchbase, Settings::calcUnits.
 #ifndef HG_CORE_UNITS_H

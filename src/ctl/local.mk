@@ -1,1 +1,10 @@
-# src/ctl
+bin_PROGRAMS += headgatectl
+headgatectl_SOURCES = src/ctl/change.c src/ctl/client.c src/ctl/client.h src/ctl/command.c \
+	src/ctl/command.h src/ctl/ctl.c src/ctl/ctl.h src/ctl/login.c src/ctl/main.c src/ctl/manage.c \
+	src/ctl/passwd.c src/ctl/prompt.c src/ctl/show.c src/ctl/table.c src/ctl/table.h \
+	src/ctl/verb.def
+headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO_CFLAGS)
+# of the server: the form of passwords and secrets, and addresses
+headgatectl_SOURCES += src/app/password.c src/app/password.h src/app/secret.c src/app/secret.h \
+	src/io/sock.c src/io/sock.h
+headgatectl_LDADD = libproto.a libbase.a $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS)

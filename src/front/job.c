@@ -202,7 +202,9 @@ void hg_job_stat(struct hg_job *job, const char *name, const char *fmt, ...)
 
 void hg_job_body(struct hg_job *job, struct hg_span text)
 {
+    if (text.len == 0)
+        return;
     uint8_t *at = grow_body(job, text.len);
-    if (at != NULL && text.len > 0)
+    if (at != NULL)
         memcpy(at, text.at, text.len);
 }

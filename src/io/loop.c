@@ -40,21 +40,6 @@ void hg_loop_stamp_slow(struct hg_loop *loop)
     loop->stamped_turn = loop->turns;
 }
 
-/* A hook may unhook itself and any other, and register more: a mark in the list, which nobody can
-   remove, keeps the place. */
-static void call_hooks(struct hg_list *hooks)
-{
-    struct hg_list mark, *node = hooks->next;
-    hg_list_init(&mark);
-    while (node != hooks) {
-        struct hg_hook *hook = HG_CONTAINER_OF(node, struct hg_hook, node);
-        hg_list_put_before(node->next, &mark);
-        hook->fn(hook);
-        node = mark.next;
-        hg_list_remove(&mark);
-    }
-}
-
 void hg_loop_turn(struct hg_loop *loop, bool wait)
 {
     int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
@@ -64,8 +49,14 @@ void hg_loop_turn(struct hg_loop *loop, bool wait)
     loop->turns++;
     event_base_loop(loop->base, flags);
     hg_loop_stamp(loop);
-    for (unsigned s = 0; s < HG_STAGES; s++)
-        call_hooks(&loop->hooks[s]);
+    for (unsigned s = 0; s < HG_STAGES; s++) {
+        struct hg_list *node = loop->hooks[s].next;
+        for (; node != &loop->hooks[s]; node = loop->next_hook) {
+            struct hg_hook *hook = HG_CONTAINER_OF(node, struct hg_hook, node);
+            loop->next_hook = node->next;
+            hook->fn(hook);
+        }
+    }
 }
 
 void hg_loop_run(struct hg_loop *loop)
@@ -85,11 +76,14 @@ void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hoo
                   void (*fn)(struct hg_hook *))
 {
     hook->fn = fn;
+    hook->loop = loop;
     hg_list_append(&loop->hooks[stage], &hook->node);
 }
 
 void hg_loop_unhook(struct hg_hook *hook)
 {
+    if (hook->loop->next_hook == &hook->node)
+        hook->loop->next_hook = hook->node.next;
     hg_list_remove(&hook->node);
 }
 

@@ -33,12 +33,14 @@ struct hg_loop {
     uint64_t turns;
     uint64_t stamped_turn;
     struct hg_list hooks[HG_STAGES];
+    struct hg_list *next_hook; /* runs after the one that runs now */
     bool again; /* somebody has work left: the next turn does not wait */
     bool stopped;
 };
 
 struct hg_hook {
     struct hg_list node;
+    struct hg_loop *loop;
     void (*fn)(struct hg_hook *hook);
 };
 
@@ -57,6 +59,7 @@ void hg_loop_turn(struct hg_loop *loop, bool wait);
    hook. Within a stage hooks run in the order of their registration. */
 void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hook,
                   void (*fn)(struct hg_hook *));
+/* From a hook too, whichever hook it is. */
 void hg_loop_unhook(struct hg_hook *hook);
 
 /* Reads the clock unless that was done in this turn: the first line of every callback. */

@@ -13,7 +13,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import mcbin  # noqa: E402
 import servers  # noqa: E402
 
-TARGETS = ("memcached", "embedded", "mc1", "mc3")
+# What the suites of semantics run against: memcached (the model), and headgate over the embedded
+# store with one and two workers, over one memcached, and over three with two workers.
+TARGETS = ("memcached", "embedded", "embedded2", "mc1", "mc3")
 
 
 def pytest_addoption(parser):
@@ -67,7 +69,7 @@ class Target:
 
 def store_config(kind, farm):
     """The upstreams part of a configuration for one kind of store."""
-    if kind == "embedded":
+    if kind.startswith("embedded"):
         return {"upstreams": [{"name": "store", "kind": "embedded", "embedded_max_bytes": 1 << 29}]}
     count = {"mc1": 1, "mc3": 3}[kind]
     return {"upstreams": [{"name": "store", "kind": "memcached", "ring": "ketama",
@@ -81,7 +83,8 @@ def target(request, farm):
     if kind == "memcached":
         yield Target(kind, farm.servers(1)[0])
         return
-    with servers.Headgate(store_config(kind, farm)) as daemon:
+    threads = 2 if kind in ("embedded2", "mc3") else 1
+    with servers.Headgate(dict(store_config(kind, farm), threads=threads)) as daemon:
         yield Target(kind, daemon)
 
 

@@ -617,6 +617,23 @@ def test_units_are_reported():
         client.close()
 
 
+def test_time_held_is_reported():
+    """ReportUnitUsage: frame info 3 is how long the request was held, compressed."""
+    with start([{"name": "shop", "hard_limit": 5}]) as daemon:
+        client = enter(daemon, "shop", features=(Feature.REPORT_UNITS,))
+        times = []
+        for number in range(4):
+            begun = time.monotonic()
+            info = parse_framing(client.set(b"k", b"v").framing)
+            times.append((int.from_bytes(info.get(3, b""), "big") ** 1.74 / 2e6,
+                          time.monotonic() - begun))
+        assert any(told > SLOT / 2 for told, _ in times), times
+        for told, measured in times:
+            assert told <= measured * 1.02 + 0.002, times
+            assert told > measured - 0.1 or told == 0 and measured < 0.1, times
+        client.close()
+
+
 def test_units_are_counted():
     with start([{"name": "shop"}]) as daemon, admin(daemon) as boss:
         client = enter(daemon, "shop")

@@ -111,7 +111,8 @@ def test_server_paused_in_the_middle_of_a_multiget(pair):
     frames = pair.client.replies_until(0xFFFF)
     took = time.monotonic() - begun
     pair.memcacheds[0].resume()
-    check_multiget(pair, frames, 0, DOWN)
+    # Not more wait at a time than a connection carries; the rest gives up waiting for one.
+    check_multiget(pair, frames, 0, DOWN + (St.QUEUE_TIMEOUT,))
     assert 0.8 * TIMEOUT_MS / 1000 < took < scaled(2 * TIMEOUT_MS / 1000 + 0.3), took
 
     def whole():
@@ -227,6 +228,36 @@ def test_hanging_server_is_given_up_and_found_again():
     server.stop()
 
 
+def test_a_request_has_one_deadline():
+    """However patient the backend's time-out, the request is answered by its own deadline."""
+    fake = FakeBackend(lambda connection, frame: None)
+    setup = config([fake.where], request_deadline_ms=400, throttle_max_wait_ms=100,
+                   upstream={"backend_timeout_ms": 30000, "queue_timeout_ms": 30000})
+    with Headgate(setup) as daemon, daemon.client(timeout=10) as client:
+        begun = time.monotonic()
+        frames = client.quiet(*(request(Op.GET, b"k%d" % n, opaque=n) for n in range(100)))
+        took = time.monotonic() - begun
+        assert len(frames) == 100 and all(f.status in (St.ETMPFAIL, St.EBUSY) for f in frames)
+        assert 0.3 < took < scaled(1.0), took
+    fake.stop()
+
+
+def test_servers_on_unix_sockets_and_ipv6():
+    memcacheds = [Memcached(memory_mb=32, unix=True), Memcached(memory_mb=32, host="::1"),
+                  Memcached(memory_mb=32)]
+    with Headgate(config([m.where for m in memcacheds])) as daemon, daemon.client() as client:
+        names = [b"k%d" % n for n in range(60)]
+        assert client.quiet(*(request(Op.SETQ, n, n, set_extras()) for n in names)) == []
+        assert [f.value for f in client.quiet(*(request(Op.GETQ, n) for n in names))] == names
+        held = []
+        for server in memcacheds:
+            with Client(server.address) as direct:
+                held.append(len(direct.quiet(*(request(Op.GETQ, n) for n in names))))
+        assert sum(held) == 60 and min(held) > 5, held
+    for server in memcacheds:
+        server.stop()
+
+
 # ---- the breaker ----
 
 def test_one_probe_and_no_client_request_as_one():
@@ -330,7 +361,7 @@ def test_late_replies_never_reach_the_wrong_request():
     """Answers of a backend that hangs now and then arrive after their requests were given up:
     whoever asks next gets its own value or an error."""
     def handler(connection, frame):
-        if frame.opcode in (Op.GET, Op.GETK) and frame.key.endswith(b"7"):
+        if frame.key.endswith(b":7") and frame.key.split(b":")[1] in (b"2", b"6", b"9"):
             time.sleep(0.12)
         if frame.opcode in (Op.GET, Op.GETK):
             connection.reply(frame, value=b"of " + frame.key, extras=bytes(4),
@@ -360,7 +391,7 @@ def test_late_replies_never_reach_the_wrong_request():
         for thread in threads:
             thread.join(scaled(60))
         assert not wrong, wrong[:5]
-        assert counts["good"] > 20 and counts["error"] > 20, counts
+        assert counts["good"] > 100 and counts["error"] > 5, counts
         with daemon.client(timeout=10) as client:
             poll(lambda: client.get(b"calm").value == b"of calm", 5, what="service again")
     fake.stop()

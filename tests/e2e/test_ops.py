@@ -568,9 +568,10 @@ def test_ctl_where(plain):
 
 def test_ctl_errors():
     done = headgatectl("status", server="127.0.0.1:%d" % free_port(), check=False)
-    assert done.returncode != 0 and done.stderr and not done.stdout, done
+    assert done.returncode == 3 and done.stderr and not done.stdout, done
     done = headgatectl("nonsense", check=False)
-    assert done.returncode != 0 and "nonsense" in done.stderr, done
+    assert done.returncode == 2 and "nonsense" in done.stderr, done
+    assert headgatectl(check=False).returncode == 2
     done = headgatectl("--help")
     for verb in ("status", "stats", "buckets", "set", "unset", "create", "delete", "where",
                  "passwd"):
@@ -596,7 +597,7 @@ def test_ctl_with_a_login():
         with admin(daemon) as boss:
             assert boss.stat("throttle")["node_capacity"] == "5"
         done = daemon.ctl("status", user="admin", env={"HEADGATE_PASSWORD": "wrong"}, check=False)
-        assert done.returncode != 0 and "wrong" not in done.stderr, done
+        assert done.returncode == 4 and "wrong" not in done.stderr, done
 
 
 def test_hello_names_the_agent_in_connections(plain):

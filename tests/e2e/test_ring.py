@@ -105,7 +105,7 @@ def test_headgatectl_where_agrees_with_the_traffic(rings, ring, name):
     memcacheds = rings.memcacheds[:SIZES[ring, name]]
     with rings.client(bucket=bucket(ring, name)) as client:
         for number in range(12):
-            key = "where:%d:%d" % (os.getpid(), number)
+            key = "where:%s:%d:%d" % (ring, os.getpid(), number)
             assert client.set(key, b"v").status == 0
             told = rings.ctl("where", key, "--bucket", bucket(ring, name)).stdout
             named = [server for server in memcacheds if server.where in told]
@@ -165,6 +165,22 @@ def test_dalli_has_a_ring_of_its_own(rings):
     with rings.client(bucket=bucket(*pair)) as client:
         wrong = read_through(client, prefix, {n: b"%d@dalli" % n for n in range(COUNT)})
         assert 0.5 * COUNT < len(wrong) < 0.95 * COUNT, len(wrong)
+
+
+def test_the_ring_sees_the_key_without_its_prefix(farm):
+    """Tenants that share an upstream have prefixes; no key moves for that."""
+    memcacheds = farm.servers(4)
+    config = {"upstreams": [{"name": "shared", "kind": "memcached", "ring": "ketama",
+                             "hash": "md5",
+                             "servers": [{"address": server.where} for server in memcacheds]}],
+              "tenants": [{"name": "default"}, {"name": "a"}, {"name": "b", "key_prefix": "zz"}]}
+    prefix = "noprefix:%d:" % os.getpid()
+    placed = write_with_libmemcached("ketama", "md5", prefix, memcacheds)
+    with Headgate(config) as daemon:
+        for name in ("default", "a", "b"):
+            with daemon.client(bucket=name) as client:
+                for n in range(0, COUNT, 199):
+                    assert memcacheds[placed[n]].where in where(client, prefix + str(n)), name
 
 
 def test_a_ring_survives_its_configuration_string(farm):

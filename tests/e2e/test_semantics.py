@@ -5,12 +5,14 @@ headgate over the embedded store, one memcached and three.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
+import random
 import struct
 import time
 
 import pytest
 
-from mcbin import (Closed, Op, QUIET_TO_LOUD, St, counter_extras, poll, request, set_extras, show)
+from mcbin import (Client, Closed, Op, QUIET_TO_LOUD, St, counter_extras, poll, request,
+                   set_extras, show)
 
 U64_MAX = (1 << 64) - 1
 NO_CREATE = 0xFFFFFFFF
@@ -477,19 +479,27 @@ def test_replies_in_the_order_of_the_requests(client, key):
 
 # ---- flush ----
 
+def lasting(client, names):
+    """Sets that are there afterwards: memcached's flush takes those of its running second along.
+    Keys for all servers, so that the next test begins after it on each."""
+    return lambda: all(client.set(name, b"new").status == 0 for name in names) and all(
+        client.get(name).status == 0 for name in names)
+
+
 def test_flush(client, key):
     names = [key + b":%d" % number for number in range(30)]
     for name in names:
         client.set(name, b"v")
     assert client.call(Op.FLUSH).status == 0
     assert [client.get(name).status for name in names] == [St.ENOENT] * 30
-    settable = lambda: client.set(key, b"new").status == 0 and client.get(key).status == 0
-    poll(settable, 3, what="a set after the flush that lasts")
+    poll(lasting(client, names), 3, what="sets after the flush that last")
 
 
 def test_quiet_flush(client, key):
     client.set(key, b"v")
     assert client.quiet(request(Op.FLUSHQ), request(Op.GETQ, key)) == []
+    names = [key + b":%d" % number for number in range(30)]
+    poll(lasting(client, names), 3, what="sets after the flush that last")
 
 
 def test_flush_with_delay(client, key):
@@ -497,8 +507,8 @@ def test_flush_with_delay(client, key):
     assert client.call(Op.FLUSH, extras=struct.pack(">I", 2)).status == 0
     assert client.get(key).status == 0, "a delayed flush acts later"
     poll(gone(client, key), 5, what="the delayed flush")
-    settable = lambda: client.set(key, b"new").status == 0 and client.get(key).status == 0
-    poll(settable, 4, what="a set after the delayed flush that lasts")
+    names = [key + b":%d" % number for number in range(30)]
+    poll(lasting(client, names), 4, what="sets after the delayed flush that last")
 
 
 # ---- the rest ----
@@ -550,6 +560,90 @@ def test_connection_closed_in_the_middle_of_a_request(target, client, key):
     other.send(request(Op.SET, key, b"x" * 1000, set_extras())[:500])
     other.close()
     assert client.get(key).status == St.ENOENT
+
+
+# ---- a random walk, side by side with the model ----
+
+class Walk:
+    """Random operations on a few keys, in pipelined batches, the same for two servers. CAS values
+    differ between servers, so each has its own idea of the last one."""
+
+    def __init__(self, seed, prefix, clients):
+        self.random = random.Random(seed)
+        self.clients = clients
+        self.counters = [prefix + b":c%d" % n for n in range(3)]
+        self.texts = [prefix + b":t%d" % n for n in range(3)]
+        self.cas = [{} for _ in clients]
+
+    def operation(self):
+        """(opcode, key, value, extras, kind of CAS)"""
+        rand = self.random
+        counter = rand.random() < 0.4
+        key = rand.choice(self.counters if counter else self.texts)
+        expiry = rand.choice([0, 0, 1000, 86400 * 40])
+        cas = rand.choice(["none", "none", "none", "last", "wrong"])
+        kind = rand.randrange(12)
+        # Below 2^63: memcached takes a larger one for negative when a "-" happens to lie in the
+        # memory behind it. And nothing is appended to a counter: memcached pads a number that got
+        # shorter with spaces, or does not, depending on who else is reading it.
+        number = rand.choice([0, 1, 2, 9, 99, 1 << 40, 1000])
+        value = rand.choice([b"%d" % number, b"%d" % number, b"no number"]) if counter else \
+            rand.choice([b"", b"x", b"abc" * 7, b"12", b"\0\1\2", b"y" * 3000])
+        if kind <= 2:
+            op = rand.choice([Op.SET, Op.SETQ, Op.REPLACE, Op.REPLACEQ])
+            return op, key, value, set_extras(rand.randrange(4), expiry), cas
+        if kind == 3:
+            return rand.choice([Op.ADD, Op.ADDQ]), key, value, set_extras(7, expiry), "none"
+        if kind == 4 and not counter:
+            op = rand.choice([Op.APPEND, Op.APPENDQ, Op.PREPEND, Op.PREPENDQ])
+            return op, key, value[:100], b"", cas
+        if kind <= 6 and counter:
+            op = rand.choice([Op.INCR, Op.INCRQ, Op.DECR, Op.DECRQ])
+            return op, key, b"", counter_extras(number, rand.choice([0, 5, 10 ** 12]),
+                                                rand.choice([0, 1000, NO_CREATE])), "none"
+        if kind == 7:
+            return rand.choice([Op.DELETE, Op.DELETEQ]), key, b"", b"", cas
+        if kind == 8:
+            op = rand.choice([Op.TOUCH, Op.GAT, Op.GATQ, Op.GATK, Op.GATKQ])
+            return op, key, b"", struct.pack(">I", expiry), "none"
+        return rand.choice([Op.GET, Op.GETQ, Op.GETK, Op.GETKQ]), key, b"", b"", "none"
+
+    def batch(self, size):
+        operations = [self.operation() for _ in range(size)]
+        answers = []
+        for cas, client in zip(self.cas, self.clients):
+            stream = []
+            for number, (op, key, value, extras, kind) in enumerate(operations):
+                wanted = {"none": 0, "last": cas.get(key, 12345), "wrong": 1 << 62}[kind]
+                stream.append(request(op, key, value, extras, opaque=number, cas=wanted))
+            frames = client.quiet(*stream)
+            told = []
+            for frame in frames:
+                op, key = operations[frame.opaque][:2]
+                if frame.cas:
+                    cas[key] = frame.cas
+                value = frame.value.rstrip(b" ") if frame.status == 0 else b""
+                # memcached's reply to Touch carries the flags; it says nothing of that anywhere.
+                flags = b"" if op == Op.TOUCH else frame.extras
+                told.append((frame.opaque, frame.opcode, frame.status, flags, frame.key, value,
+                             bool(frame.cas)))
+            answers.append(told)
+        return operations, answers
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_walk_beside_memcached(target, farm, key, seed):
+    with target.client() as one, Client(farm.servers(4)[3].address) as model:
+        walk = Walk(seed, key, (model, one))
+        for _ in range(60):
+            operations, (expected, got) = walk.batch(walk.random.choice([1, 5, 40, 200]))
+            if got != expected:
+                at = next((n for n, pair in enumerate(zip(expected, got)) if pair[0] != pair[1]),
+                          min(len(expected), len(got)))
+                first = [told[at] if at < len(told) else None for told in (expected, got)]
+                opaque = min(told[0] for told in first if told)
+                assert got == expected, "memcached says %s, this says %s; operations: %s" % (
+                    first[0], first[1], operations[max(0, opaque - 6):opaque + 1])
 
 
 def test_closed_is_an_exception():

@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import socket
 import struct
 import threading
@@ -10,9 +11,10 @@ import time
 
 import pytest
 
-from mcbin import (ALL_FEATURES, ALT_REQ, Client, Closed, Feature, Op, RES, St, connect_socket,
-                   counter_extras, error_context, frame_info, poll, request, scaled, set_extras,
-                   show)
+from flood import Flood
+from mcbin import (ALL_FEATURES, ALT_REQ, ALT_RES, Client, Closed, Feature, Op, RES, St,
+                   connect_socket, counter_extras, error_context, frame_info, parse_framing, poll, request, scaled,
+                   set_extras, show)
 from servers import Headgate, free_port
 
 from conftest import store_config
@@ -393,6 +395,61 @@ def test_vbucket_is_no_obstacle(client, key):
     assert client.get(key, vbucket=7).value == b"v"
 
 
+def test_tracing_reports_the_time(client, key):
+    """With Tracing each reply carries the server's duration, and without it none does."""
+    client.hello(Feature.TRACING)
+    frame = client.set(key, b"v")
+    took = parse_framing(frame.framing)[0]
+    assert frame.magic == ALT_RES and len(took) == 2, show(frame)
+    assert (int.from_bytes(took, "big") ** 1.74) / 2 < 2e6, "microseconds, compressed"
+    assert client.get(b"missing").magic == ALT_RES
+    client.hello()
+    assert client.get(key).magic == RES
+
+
+# ---- garbage ----
+
+def mutated(rand, names):
+    """A stream of frames of which some are damaged: lengths, magics, opcodes, cut or random bytes."""
+    stream = bytearray()
+    for _ in range(rand.randrange(1, 12)):
+        op = rand.choice(list(SHAPE)) if rand.random() < 0.8 else rand.randrange(256)
+        frame = bytearray(request(
+            op, rand.choice(names) if rand.random() < 0.8 else b"", rand.randbytes(rand.choice(
+                [0, 0, 1, 20, 300])), rand.randbytes(rand.choice([0, 0, 2, 4, 8, 20])),
+            opaque=rand.randrange(1 << 32), cas=rand.choice([0, 0, 1, 1 << 63]),
+            framing=rand.choice([b"", b"", b"", b"\x00", b"\x44shop", b"\xff\xff\xff"])))
+        damage = rand.random()
+        if damage < 0.3:
+            frame[rand.randrange(min(24, len(frame)))] = rand.randrange(256)
+        elif damage < 0.35:
+            del frame[rand.randrange(len(frame)):]
+        elif damage < 0.4:
+            frame += rand.randbytes(rand.randrange(50))
+        stream += frame
+    return bytes(stream)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_streams(daemon, seed):
+    """Whatever comes in, the server answers with whole frames or closes, and goes on."""
+    rand = random.Random(seed)
+    # Not the opcodes that would take the bucket or the settings away from the other tests.
+    names = [b"k", b"key:%d" % seed, b"no such bucket", b"PLAIN", b"settings"]
+    with daemon.client() as other:
+        other.set(b"steady", b"value")
+        for _ in range(150):
+            with daemon.client() as client:
+                try:
+                    client.send_bytewise(mutated(rand, names), rand.choice([1 << 20, 64, 7]))
+                    client.sock.shutdown(socket.SHUT_WR)
+                    client.recv_until_closed()
+                except (BrokenPipeError, ConnectionResetError, OSError) as wrong:
+                    assert not isinstance(wrong, TimeoutError), "neither answered nor closed"
+        assert other.get(b"steady").value == b"value" or other.set(b"steady", b"v").status == 0
+    assert daemon.process.alive()
+
+
 # ---- connections ----
 
 def test_half_closed_client_gets_its_answers(daemon, key):
@@ -440,6 +497,43 @@ def test_client_that_never_reads_and_goes(daemon):
             client.send(b"".join(request(Op.GET, b"big") for _ in range(100)))
     with daemon.client() as client:
         poll(lambda: int(client.stat()["curr_connections"]) < 10, what="connections gone")
+
+
+def test_a_deep_pipeline_does_not_starve_the_others(daemon):
+    """A worker serves some frames of a connection, then the others: one that asks for one key at a
+    time is not behind thousands of somebody else's."""
+    clients = [daemon.client(timeout=30) for _ in range(4)]
+    with daemon.client() as light:
+        light.set(b"k", b"v" * 100)
+        alone = sorted(timed(lambda: light.get(b"k")) for _ in range(50))[45]
+        make = lambda n: request(Op.GET, b"k", opaque=n)
+        with Flood(clients, make, 3000) as flood:
+            poll(lambda: len(flood.events) > 5000, what="the flood")
+            waits = sorted(timed(lambda: light.get(b"k")) for _ in range(60))
+        # Four connections with 64 frames a turn each are in front of it, not 12,000 requests.
+        assert waits[54] < scaled(0.1) + 20 * alone, "%.1f ms, alone %.2f ms" % (
+            waits[54] * 1e3, alone * 1e3)
+    for client in clients:
+        client.close()
+
+
+def timed(action):
+    begun = time.monotonic()
+    frame = action()
+    assert frame.status == 0, show(frame)
+    return time.monotonic() - begun
+
+
+def test_keepalive_is_on(daemon):
+    """The kernel runs a keepalive timer for an idle client (column tr of /proc/net/tcp is 02)."""
+    with daemon.client() as client:
+        client.noop()
+        mine = client.sock.getsockname()[1]
+        with open("/proc/net/tcp") as table:
+            rows = [line.split() for line in table.readlines()[1:]]
+        row = next(r for r in rows if int(r[1].split(":")[1], 16) == daemon.port
+                   and int(r[2].split(":")[1], 16) == mine)
+        assert row[5].startswith("02:"), row
 
 
 def test_idle_connections_are_closed():

@@ -2,13 +2,38 @@
 
 # Servers behind
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_link
+UNIT_TESTS += tests/flow/t_link tests/flow/t_link_values tests/flow/t_pool tests/flow/t_line \
+	tests/flow/t_outage tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
 endif
 RIG = tests/flow/rig.c tests/flow/rig.h tests/flow/fake.c tests/flow/fake.h
+PAIR = tests/flow/pair.c tests/flow/pair.h $(RIG)
+SOLO = tests/flow/solo.c tests/flow/solo.h $(RIG)
+DAEMON = tests/flow/daemon.c tests/flow/daemon.h $(RIG)
 HG_RIG_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS) -I$(top_srcdir)/tests/flow
-tests_flow_t_link_SOURCES = tests/flow/t_link.c $(RIG)
+tests_flow_t_link_SOURCES = tests/flow/t_link.c $(PAIR)
 tests_flow_t_link_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_link_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_link_values_SOURCES = tests/flow/t_link_values.c $(PAIR)
+tests_flow_t_link_values_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_values_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_pool_SOURCES = tests/flow/t_pool.c $(SOLO)
+tests_flow_t_pool_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_pool_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_line_SOURCES = tests/flow/t_line.c $(SOLO)
+tests_flow_t_line_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_line_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_outage_SOURCES = tests/flow/t_outage.c $(SOLO)
+tests_flow_t_outage_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_outage_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_memcached_SOURCES = tests/flow/t_memcached.c $(RIG)
+tests_flow_t_memcached_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_memcached_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_memcached_real_SOURCES = tests/flow/t_memcached_real.c $(DAEMON)
+tests_flow_t_memcached_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_memcached_real_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_workers_SOURCES = tests/flow/t_workers.c $(DAEMON)
+tests_flow_t_workers_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 
 # The client side
 if HAVE_CMOCKA

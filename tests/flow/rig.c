@@ -99,7 +99,7 @@ void bench_turn(struct bench *bench)
 }
 
 /* HG_TEST_SCALE stretches every bound. */
-static uint64_t scale(void)
+uint64_t bench_scale(void)
 {
     const char *text = getenv("HG_TEST_SCALE");
     long n = text == NULL ? 1 : atol(text);
@@ -108,7 +108,7 @@ static uint64_t scale(void)
 
 uint64_t bench_deadline(void)
 {
-    return hg_now_us() + 5000000 * scale();
+    return hg_now_us() + 5000000 * bench_scale();
 }
 
 void bench_for(struct bench *bench, uint64_t us)
@@ -127,9 +127,9 @@ void rig_conf(struct hg_memcached_conf *conf, struct hg_ring_server *servers, st
         servers[i] = (struct hg_ring_server){fakes[i]->address, 1};
     conf->ring.servers = servers;
     conf->ring.count = count;
-    conf->times.connect_timeout_ms = 400;
-    conf->times.backend_timeout_ms = 400;
-    conf->times.queue_timeout_ms = 400;
+    conf->times.connect_timeout_ms = 400 * (uint32_t)bench_scale();
+    conf->times.backend_timeout_ms = 400 * (uint32_t)bench_scale();
+    conf->times.queue_timeout_ms = 400 * (uint32_t)bench_scale();
     conf->times.reconnect_max_ms = 50;
 }
 

@@ -16,6 +16,7 @@
 #include "back/memcached.h"
 #include "back/memcached_in.h"
 #include "base/blob.h"
+#include "base/clock.h"
 #include "fake.h"
 #include "io/loop.h"
 #include "io/mailbox.h"
@@ -64,6 +65,8 @@ struct bench {
 };
 void bench_turn(struct bench *bench);
 uint64_t bench_deadline(void);
+/* HG_TEST_SCALE, at least 1. */
+uint64_t bench_scale(void);
 #define BENCH_UNTIL(bench, condition)                                                              \
     do {                                                                                           \
         uint64_t deadline_ = bench_deadline();                                                     \

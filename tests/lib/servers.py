@@ -327,7 +327,8 @@ class Headgate:
             raise AssertionError("headgate ignores SIGTERM:\n" + log[-3000:]) from None
         self.process.log.close()
         log = self.process.stderr()
-        assert not SANITIZER.search(log), log.decode("utf-8", "replace")[-6000:]
+        found = SANITIZER.search(log)
+        assert not found, log[found.start():found.start() + 6000].decode("utf-8", "replace")
         if check:
             assert code == 0, "headgate exit code %d:\n%s" % (
                 code, log.decode("utf-8", "replace")[-6000:])

@@ -42,6 +42,13 @@ uint32_t sim_conns(struct sim *sim, uint32_t n, uint32_t bucket, uint32_t units,
     return first;
 }
 
+static void poke(struct sim *sim, uint64_t workers, uint32_t b)
+{
+    for (uint32_t i = 0; i < sim->n_workers; i++)
+        if (workers >> i & 1)
+            sim->workers[i].poked[b] = true;
+}
+
 static void tick(struct sim *sim)
 {
     hg_credit_tick(&sim->node, sim->live, sim->n_buckets, sim->scratch, sim->now_us, &sim->tick);
@@ -49,9 +56,8 @@ static void tick(struct sim *sim)
         sim->slots++;
         assert(sim->slots < SIM_SLOTS);
     }
-    for (uint32_t w = 0; w < sim->n_workers; w++)
-        for (uint32_t b = 0; (sim->tick.poke >> w & 1) && b < sim->n_buckets; b++)
-            sim->workers[w].poked[b] = true;
+    for (uint32_t b = 0; b < sim->n_buckets; b++)
+        poke(sim, sim->tick.poke, b);
 }
 
 void sim_start(struct sim *sim)
@@ -79,9 +85,7 @@ static void take_advice(struct sim *sim, uint32_t w, uint32_t b, struct hg_held_
     assert((advice.poke >> w & 1) == 0);
     if (advice.again)
         sim->workers[w].poked[b] = true;
-    for (uint32_t i = 0; i < sim->n_workers; i++)
-        if (advice.poke >> i & 1)
-            sim->workers[i].poked[b] = true;
+    poke(sim, advice.poke, b);
 }
 
 static void unlink_at(struct sim_worker *worker, uint32_t b, uint32_t i)
@@ -109,8 +113,10 @@ static void request(struct sim *sim, struct sim_worker *worker, uint32_t c)
     struct sim_conn *conn = &sim->conns[c];
     struct hg_credit_bucket *bucket = &sim->buckets[conn->bucket];
     unsigned flags = conn->flags;
-    enum hg_credit_verdict verdict =
-        hg_credit_decide(&sim->node, bucket, conn->units, flags, &conn->charge);
+    enum hg_credit_verdict verdict;
+    if (conn->read_max > 0)
+        conn->units = hg_readcost_estimate(&worker->cost[conn->bucket]);
+    verdict = hg_credit_decide(&sim->node, bucket, conn->units, flags, &conn->charge);
 
     if (verdict == HG_CREDIT_PASS || (flags & HG_CREDIT_OBSERVE)) {
         conn->refused += verdict == HG_CREDIT_HOLD;
@@ -167,6 +173,29 @@ static void pass_step(struct sim *sim, uint32_t w)
     worker->step = SIM_FREE;
 }
 
+/* The answer has come; or the request was refused after the credits, and gives back what it took.
+ */
+static void answer(struct sim *sim, struct sim_conn *conn)
+{
+    struct hg_credit_bucket *bucket = &sim->buckets[conn->bucket];
+    conn->state = SIM_IDLE;
+    if (conn->read_max > 0) {
+        uint32_t real = 1 + (uint32_t)hg_prng_below(&sim->prng, conn->read_max);
+        hg_readcost_tell(&sim->workers[conn->worker].cost[conn->bucket], real);
+        sim->answered[conn->bucket][sim->slots] += real;
+        if (hg_credit_settle(&sim->node, bucket, &conn->charge, real))
+            poke(sim, hg_held_holders(&sim->node, bucket), conn->bucket);
+    }
+    if (!sim->undo_chance || hg_prng_below(&sim->prng, sim->undo_chance) != 0) {
+        conn->done++;
+        return;
+    }
+    if (conn->charge.slot <= SIM_SLOTS)
+        sim->admitted[conn->bucket][conn->charge.slot] -= conn->charge.units;
+    if (hg_credit_undo(&sim->node, bucket, &conn->charge))
+        poke(sim, hg_held_holders(&sim->node, bucket), conn->bucket);
+}
+
 static bool is_ready(const struct sim *sim, const struct sim_conn *conn)
 {
     return (conn->state == SIM_IDLE || conn->state == SIM_BUSY) && conn->at_us <= sim->now_us;
@@ -197,8 +226,10 @@ static bool step(struct sim *sim, uint32_t w)
         if (i < sim->n_conns) {
             if (sim->conns[i].worker != w || !is_ready(sim, &sim->conns[i]))
                 continue;
-            sim->conns[i].done += sim->conns[i].state == SIM_BUSY;
-            sim->conns[i].state = SIM_IDLE;
+            if (sim->conns[i].state == SIM_BUSY) {
+                answer(sim, &sim->conns[i]);
+                return true;
+            }
             request(sim, worker, i);
             return true;
         }

@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "core/credittick.h"
 #include "core/held.h"
+#include "core/readcost.h"
 
 #define SIM_WORKERS 8
 #define SIM_BUCKETS 16
@@ -28,6 +29,7 @@ struct sim_conn {
     uint64_t admitted, refused, waited_us_max,
         done; // units, requests refused, longest wait, requests
     bool nonblocking;
+    uint32_t read_max; // reads cost 1 to so many units, known with the answer; 0 = costs `units`
 };
 
 enum sim_step { SIM_FREE, SIM_PUBLISH, SIM_PASS };
@@ -41,6 +43,7 @@ struct sim_worker {
     struct hg_charge charge;
     struct hg_held_pass pass;
     bool begun, ended;
+    struct hg_readcost cost[SIM_BUCKETS];
     uint32_t passed[SIM_CONNS], n_passed;
 };
 
@@ -58,12 +61,14 @@ struct sim {
     struct hg_credit_tick tick;                    // the last
     uint64_t slots;                                // begun so far
     uint64_t admitted[SIM_BUCKETS][SIM_SLOTS + 1]; // tested units, by slot
+    uint64_t answered[SIM_BUCKETS][SIM_SLOTS + 1]; // real units of answers, by slot of the answer
     uint64_t pooled[SIM_SLOTS + 1];                // of them out of the pool
     bool complete[SIM_SLOTS + 1];                  // ended with nothing left to do
     bool unfair;                                   // the last worker goes first whenever it can
-    uint32_t tick_chance; // a tick (as if time had passed) comes between steps once in so many; 0 =
-                          // never
-    uint32_t reset_chance; // a held connection is reset once in so many steps; 0 = never
+    // Once in so many steps, 0 = never:
+    uint32_t tick_chance;  // a tick, as if time had passed
+    uint32_t undo_chance;  // (answers) the request was refused after the credits instead
+    uint32_t reset_chance; // a held connection goes away
 };
 
 /* `free_pool` and capacity as in the settings; slow start keeps everything (100 %). */
@@ -75,8 +80,7 @@ uint32_t sim_conns(struct sim *sim, uint32_t n, uint32_t bucket, uint32_t units,
                    uint64_t service_us);
 /* The first tick, at `sim->now_us`. */
 void sim_start(struct sim *sim);
-/* Until `slots` more slots have ended, each when nothing is left to do in it before its time is
- * over. */
+/* Until `slots` more slots have ended, each when nothing is left to do in its time. */
 void sim_run(struct sim *sim, uint64_t slots);
 /* Everything that can be done at this moment, without ticking. */
 void sim_settle(struct sim *sim);

@@ -279,6 +279,26 @@ static void test_a_bucket_without_reservation_wakes_up(void **state)
     assert_true(sim.conns[first].waited_us_max <= 1000000);
 }
 
+/* Reads are charged an estimate and settled: within 2 % of the limit, whatever they cost. */
+static void test_reads_hold_the_limit_on_average(void **state)
+{
+    (void)state;
+    for (uint32_t read_max = 1; read_max <= 40; read_max += 13)
+        for (uint64_t service_us = 50; service_us <= 50000; service_us *= 10) {
+            uint64_t sum = 0;
+            sim_init(&sim, 3, UNLIMITED, 1000, FIRST_COME, 15 + read_max);
+            sim_bucket(&sim, 100, 2000);
+            sim_conns(&sim, 100, 0, 1, service_us);
+            for (uint32_t i = 0; i < 100; i++)
+                sim.conns[i].read_max = read_max;
+            sim_start(&sim);
+            sim_run(&sim, 42);
+            for (uint64_t slot = 2; slot < 42; slot++)
+                sum += sim.answered[0][slot];
+            assert_in_range(sum, 40 * 2000 * 98 / 100, 40 * 2000 * 102 / 100);
+        }
+}
+
 /* The release at a tick does not stampede: 400 held requests, a limit of 7. */
 static void test_no_burst_at_the_tick(void **state)
 {
@@ -328,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_limits_changed_while_requests_are_held),
         cmocka_unit_test(test_capacity_changed_on_the_way),
         cmocka_unit_test(test_a_bucket_without_reservation_wakes_up),
+        cmocka_unit_test(test_reads_hold_the_limit_on_average),
         cmocka_unit_test(test_no_burst_at_the_tick),
         cmocka_unit_test(test_observed_is_never_held_and_counted),
     };

@@ -164,6 +164,28 @@ static void test_large_requests_get_the_same_units(void **state)
     }
 }
 
+/* Larger than a slice, not than a slot: the small ones of its bucket, on other workers, do not take
+ * each slice before it has saved enough. */
+static void test_a_request_larger_than_a_slice_does_not_starve(void **state)
+{
+    uint32_t a, b, large;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        sim_init(&sim, 4, 1000, 1000, HG_FREE_POOL_FAIR, seed);
+        a = sim_bucket(&sim, 0, UNLIMITED);
+        b = sim_bucket(&sim, 0, UNLIMITED);
+        large = sim_conns(&sim, 1, a, 120, 100);
+        sim_conns(&sim, 300, a, 1, 100);
+        sim_conns(&sim, 30, b, 1, 100);
+        sim_start(&sim);
+        sim_run(&sim, 20);
+        assert_true(sim.conns[large].done >= 17);
+        assert_true(sim.conns[large].waited_us_max <= 2000000);
+        assert_true(jain_of(2, 1) >= 0.99);
+        assert_pool_is_used_and_not_over(2, 1000, 950);
+    }
+}
+
 static void test_two_buckets_of_large_requests(void **state)
 {
     uint32_t a, b, c;
@@ -251,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_waking_up),
         cmocka_unit_test(test_reservations_and_limits),
         cmocka_unit_test(test_large_requests_get_the_same_units),
+        cmocka_unit_test(test_a_request_larger_than_a_slice_does_not_starve),
         cmocka_unit_test(test_two_buckets_of_large_requests),
         cmocka_unit_test(test_refused_buckets_want_more),
         cmocka_unit_test(test_sixteen_buckets),

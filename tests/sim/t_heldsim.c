@@ -64,6 +64,22 @@ static void test_resets_of_held_connections_block_nobody(void **state)
     }
 }
 
+/* Requests that are refused after the credits give them back in time for others of the slot. */
+static void test_what_is_given_back_is_used(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint32_t b;
+        sim_init(&sim, 1 + (uint32_t)(seed % 6), UNLIMITED, 1000, HG_FREE_POOL_FIRST_COME, seed);
+        b = sim_bucket(&sim, seed % 40, 53);
+        sim_conns(&sim, 2 + (uint32_t)(seed % 80), b, 1, 0);
+        sim.undo_chance = 2 + (uint32_t)(seed % 9);
+        sim_start(&sim);
+        sim_run(&sim, 10);
+        assert_exact(b, 1, 11, 53);
+    }
+}
+
 /* Ticks that come between any two steps, also between a verdict and its publication and in the
  * middle of a pass: never more than the limit in a slot, and exactly the limit in each slot that
  * had its time. */
@@ -203,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_two_workers_of_one_connection_reach_200),
         cmocka_unit_test(test_any_number_of_workers_and_connections_reaches_it),
         cmocka_unit_test(test_resets_of_held_connections_block_nobody),
+        cmocka_unit_test(test_what_is_given_back_is_used),
         cmocka_unit_test(test_ticks_in_the_middle_of_everything),
         cmocka_unit_test(test_large_requests_do_not_starve),
         cmocka_unit_test(test_larger_than_a_slot_leaves_a_debt),

@@ -13,6 +13,15 @@ update-conf: tests/tools/confdump$(EXEEXT)
 	  tests/tools/confdump manual && echo '<!-- options: end -->'; } > $(top_srcdir)/doc/configuration.md.new && \
 	mv $(top_srcdir)/doc/configuration.md.new $(top_srcdir)/doc/configuration.md
 .PHONY: update-conf
+# The manual against the program: its lists, the statistics of a server that runs, links, the README's demonstration.
+check_PROGRAMS += tests/tools/manualdump
+tests_tools_manualdump_SOURCES = tests/tools/manualdump.c
+tests_tools_manualdump_LDADD = libproto.a libbase.a
+SCRIPT_TESTS += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools/links.sh \
+	tests/tools/demo.sh
+EXTRA_DIST += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools/drift-stats.py \
+	tests/tools/links.sh tests/tools/links.py tests/tools/demo.sh tests/tools/demo.py
+
 # tests/tools: checks of the source itself
 SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
 EXTRA_DIST += tests/tools/check-all tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh

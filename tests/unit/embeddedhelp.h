@@ -46,7 +46,7 @@ struct ask {
     uint8_t *value; /* a copy, zero-ended */
 };
 
-static unsigned ask_order;
+static _Thread_local unsigned ask_order;
 
 static uint64_t world_wall_s(void *arg)
 {
@@ -166,6 +166,7 @@ static void ask_submit(struct ask *ask)
     if (after != NULL && HG_CONTAINER_OF(after, struct ask, call)->is_done)
         ask->call.after = NULL;
     ask->submit = store->ops->submit(store, &ask->call);
+    hg_loop_again(&ask->world->loop); /* as if it had been submitted within the turn */
 }
 
 static void ask_init(struct ask *ask, struct world *world, enum hg_op op, const char *key)

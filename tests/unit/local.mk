@@ -1,5 +1,38 @@
 # tests/unit
 
+# The decisions
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_units tests/unit/t_credit tests/unit/t_credittick \
+	tests/unit/t_fairpool tests/unit/t_held tests/unit/t_creditthreads tests/unit/t_breaker tests/unit/t_backoff tests/unit/t_loginguard
+endif
+tests_unit_t_units_SOURCES = tests/unit/t_units.c
+tests_unit_t_units_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_units_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_credit_SOURCES = tests/unit/t_credit.c tests/unit/creditrig.h
+tests_unit_t_credit_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_credit_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_credittick_SOURCES = tests/unit/t_credittick.c tests/unit/creditrig.h
+tests_unit_t_credittick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_credittick_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_fairpool_SOURCES = tests/unit/t_fairpool.c
+tests_unit_t_fairpool_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_fairpool_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_held_SOURCES = tests/unit/t_held.c
+tests_unit_t_held_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_held_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_creditthreads_SOURCES = tests/unit/t_creditthreads.c
+tests_unit_t_creditthreads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_creditthreads_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_breaker_SOURCES = tests/unit/t_breaker.c
+tests_unit_t_breaker_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_breaker_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_backoff_SOURCES = tests/unit/t_backoff.c
+tests_unit_t_backoff_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_backoff_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_loginguard_SOURCES = tests/unit/t_loginguard.c
+tests_unit_t_loginguard_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_loginguard_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+
 # The wire
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_opcode tests/unit/t_status tests/unit/t_frame tests/unit/t_frame_shape \
@@ -119,7 +152,10 @@ tests_unit_t_dialogue_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
 tests_unit_t_dialogue_LDADD = $(HG_LOGIN_TEST_LIBS)
 # The embedded store
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_item tests/unit/t_embedded tests/unit/t_embedded_life
+UNIT_TESTS += tests/unit/t_item tests/unit/t_item_memcached \
+	tests/unit/t_embedded tests/unit/t_embedded_life \
+	tests/unit/t_embedded_full tests/unit/t_embedded_threads tests/unit/t_embedded_kill \
+	tests/unit/t_embedded_model
 endif
 HG_EMBEDDED_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(CMOCKA_CFLAGS)
 HG_EMBEDDED_TEST_LIBS = $(HG_LIBS_BACK) $(EVENT_LIBS) $(LMDB_LIBS) $(CMOCKA_LIBS)
@@ -140,3 +176,18 @@ tests_unit_t_login_bounds_SOURCES = tests/unit/t_login_bounds.c tests/unit/login
 	tests/unit/loginserver.h tests/unit/loginhelp.h
 tests_unit_t_login_bounds_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
 tests_unit_t_login_bounds_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_embedded_full_SOURCES = tests/unit/t_embedded_full.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_full_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_full_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_embedded_threads_SOURCES = tests/unit/t_embedded_threads.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_threads_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_threads_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_embedded_kill_SOURCES = tests/unit/t_embedded_kill.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_kill_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_kill_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_item_memcached_SOURCES = tests/unit/t_item_memcached.c
+tests_unit_t_item_memcached_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_item_memcached_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_embedded_model_SOURCES = tests/unit/t_embedded_model.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_model_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_model_LDADD = $(HG_EMBEDDED_TEST_LIBS)

@@ -121,6 +121,8 @@ static bool request(struct worker *worker, uint32_t b)
         return true;
     }
     worker->held[b]++;
+    if (hg_prng_below(&worker->dice, 4) == 0)
+        sched_yield(); // anything may happen between the verdict and its publication
     held = held_of(worker, b);
     take_advice(worker->index, b,
                 hg_held_publish(&node, &buckets[b], worker->index, &held, &charge));
@@ -189,11 +191,16 @@ static void add_bucket(uint32_t b, uint64_t reserved, uint64_t hard_limit, uint3
     conns[b] = n_conns;
 }
 
-static void tick(void)
+static uint64_t tick_only(void)
 {
     struct hg_credit_tick ret;
     hg_credit_tick(&node, all, BUCKETS, scratch, hg_credit_due_us(&node), &ret);
-    poke_all(ret.poke, (1u << BUCKETS) - 1);
+    return ret.poke;
+}
+
+static void tick(void)
+{
+    poke_all(tick_only(), (1u << BUCKETS) - 1);
 }
 
 static void start(void)
@@ -235,6 +242,20 @@ static int64_t sum_in(uint32_t b, uint32_t slot)
     return atomic_load(&admitted[b][slot % SLOTS]);
 }
 
+/* With everybody asleep: the gauges say what was admitted, to the unit. */
+static void assert_gauges(uint32_t slot)
+{
+    struct hg_credit_view view;
+    uint64_t beyond = 0;
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        hg_credit_view(&node, &buckets[b], &view);
+        assert_int_equal(view.used, sum_in(b, slot));
+        beyond += view.used > view.effective ? view.used - view.effective : 0;
+    }
+    if (view.pool != HG_UNITS_UNLIMITED)
+        assert_int_equal(view.pool_used, beyond);
+}
+
 static void test_each_slot_has_exactly_its_limit(void **state)
 {
     (void)state;
@@ -244,15 +265,91 @@ static void test_each_slot_has_exactly_its_limit(void **state)
         add_bucket(1, 50, 37, 3); // less than is held: grants
         add_bucket(2, 10, 60, 12);
         start();
-        for (uint32_t slot = 1; slot < 400; slot++) {
+        for (uint32_t slot = 1; slot < 200; slot++) {
             wait_until_all_sleep();
             assert_int_equal(sum_in(0, slot), 200);
             assert_int_equal(sum_in(1, slot), 37);
             assert_int_equal(sum_in(2, slot), 60);
+            assert_gauges(slot);
             tick();
         }
         stop();
     }
+}
+
+/* Little to have for many: whoever charges last in a slot is seldom alone. */
+static void test_small_limits_are_fought_over(void **state)
+{
+    (void)state;
+    setup(9, HG_FREE_POOL_FIRST_COME, 0);
+    add_bucket(0, 2, HG_UNITS_UNLIMITED, 6);
+    add_bucket(1, 0, HG_UNITS_UNLIMITED, 6);
+    add_bucket(2, 0, 1, 6);
+    start();
+    for (uint32_t slot = 1; slot < 1500; slot++) {
+        wait_until_all_sleep();
+        assert_int_equal(sum_in(0, slot) + sum_in(1, slot) + sum_in(2, slot), 9);
+        assert_true(sum_in(2, slot) <= 1);
+        assert_gauges(slot);
+        tick();
+    }
+    stop();
+}
+
+static _Atomic uint32_t go, ready;
+
+/* Without sleeping, so that both threads are as close in time as they can be. */
+static void spin_until(const _Atomic uint32_t *word, uint32_t value)
+{
+    for (uint32_t n = 1; atomic_load(word) != value; n++)
+        if (n % 2000 == 0)
+            sched_yield();
+}
+
+/* The advice is not what this is about, but there is nobody else to poke. */
+static void take_advice_of_nobody(struct hg_held_advice advice)
+{
+    assert_int_equal(advice.poke, 0);
+}
+
+static void *hold_and_drop(void *arg)
+{
+    struct hg_charge behind = {.reason = HG_CREDIT_BEHIND};
+    struct hg_held some = {2, 1, 7, 2}, none = {0};
+    uint32_t rounds = *(uint32_t *)arg;
+    for (uint32_t i = 1; i <= rounds; i++) {
+        take_advice_of_nobody(hg_held_publish(&node, &buckets[0], 1, &some, &behind));
+        atomic_store(&ready, i);
+        spin_until(&go, i);
+        for (volatile uint32_t spin = 0; spin < i % 300; spin++)
+            ;
+        take_advice_of_nobody(hg_held_publish(&node, &buckets[0], 1, &none, NULL));
+        atomic_store(&ready, 0);
+        spin_until(&go, 0);
+    }
+    return NULL;
+}
+
+/* A list that becomes empty while the tick makes a grant for it: somebody closes the grant. */
+static void test_no_grant_stays_open_for_an_empty_list(void **state)
+{
+    uint32_t rounds = 50000;
+    pthread_t thread;
+    (void)state;
+    setup(1, HG_FREE_POOL_FIRST_COME, 0);
+    add_bucket(0, 0, HG_UNITS_UNLIMITED, 0);
+    assert_int_equal(pthread_create(&thread, NULL, hold_and_drop, &rounds), 0);
+    for (uint32_t i = 1; i <= rounds; i++) {
+        spin_until(&ready, i);
+        atomic_store(&go, i);
+        for (volatile uint32_t spin = 0; spin < i * 7 % 3000; spin++)
+            ;
+        hg_held_plan(&node, &buckets[0], 1, false);
+        spin_until(&ready, 0);
+        assert_false(hg_held_any(&buckets[0]));
+        atomic_store(&go, 0);
+    }
+    pthread_join(thread, NULL);
 }
 
 static void test_a_pool_is_used_up_exactly(void **state)
@@ -263,11 +360,12 @@ static void test_a_pool_is_used_up_exactly(void **state)
     add_bucket(1, 50, HG_UNITS_UNLIMITED, 3);
     add_bucket(2, 100, HG_UNITS_UNLIMITED, 12);
     start();
-    for (uint32_t slot = 1; slot < 400; slot++) {
+    for (uint32_t slot = 1; slot < 200; slot++) {
         wait_until_all_sleep();
         assert_int_equal(sum_in(0, slot) + sum_in(1, slot) + sum_in(2, slot), 300);
         assert_true(sum_in(1, slot) >= (slot > 1 ? 50 : 0));
         assert_true(sum_in(2, slot) >= (slot > 1 ? 100 : 0));
+        assert_gauges(slot);
         tick();
     }
     stop();
@@ -293,7 +391,7 @@ static void hammer(enum hg_free_pool mode)
         assert_true(sum_in(2, slot) <= 60);
         assert_true(sum_in(0, slot) + sum_in(1, slot) + sum_in(2, slot) <= 300);
     }
-    tick();
+    (void)tick_only();
     if (mode == HG_FREE_POOL_FIRST_COME) // nothing is left over from one slot in the next
         assert_int_equal(hg_credit_decide(&node, &buckets[1], 50, HG_CREDIT_RETRY, &charge),
                          HG_CREDIT_PASS);
@@ -316,6 +414,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_slot_has_exactly_its_limit),
         cmocka_unit_test(test_a_pool_is_used_up_exactly),
+        cmocka_unit_test(test_small_limits_are_fought_over),
+        cmocka_unit_test(test_no_grant_stays_open_for_an_empty_list),
         cmocka_unit_test(test_no_slot_has_more_first_come),
         cmocka_unit_test(test_no_slot_has_more_fair),
     };

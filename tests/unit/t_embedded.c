@@ -358,7 +358,7 @@ static void a_view_holds_while_newer_commits_are_seen(void **state)
     assert_int_equal(hg_loop_timer_init(&other.loop, &other.tick, 5000, world_on_tick), 0);
     assert_int_equal(hg_embedded_store_new(world->shared, &other.loop, &other.store), 0);
     struct viewer seen[6];
-    char value[8];
+    char value[16];
     for (int i = 0; i < 6; i++) {
         snprintf(value, sizeof value, "v%d", i);
         assert_int_equal(put(&other, HG_OP_SET, "k", value, 0), HG_STATUS_SUCCESS);

@@ -364,6 +364,43 @@ static void one_worker_only_writes_itself(void **state)
     }
 }
 
+struct freer {
+    struct hg_hook hook;
+    struct hg_store *store;
+};
+
+static void free_drained(struct hg_hook *hook)
+{
+    struct freer *freer = HG_CONTAINER_OF(hook, struct freer, hook);
+    if (freer->store == NULL || !freer->store->ops->drained(freer->store))
+        return;
+    freer->store->ops->free(freer->store);
+    freer->store = NULL;
+}
+
+/* As a worker does when an upstream is removed: in a hook that runs just before the store's own. */
+static void freed_from_within_a_hook(void **state)
+{
+    struct world *world = *state;
+    struct freer freer = {.store = NULL};
+    struct ask set;
+    world->store->ops->free(world->store);
+    hg_loop_hook(&world->loop, HG_STAGE_CLEANUP, &freer.hook, free_drained);
+    assert_int_equal(hg_embedded_store_new(world->shared, &world->loop, &world->store), 0);
+    ask_init(&set, world, HG_OP_SET, "k");
+    set.call.value = HG_SPAN_LIT("v");
+    ask_submit(&set);
+    world->store->ops->drain(world->store);
+    freer.store = world->store;
+    TURN_UNTIL(world, freer.store == NULL);
+    assert_int_equal(set.done, 1);
+    assert_int_equal(set.result.status, HG_STATUS_SUCCESS);
+    ask_fini(&set);
+    hg_loop_unhook(&freer.hook);
+    assert_int_equal(hg_embedded_store_new(world->shared, &world->loop, &world->store), 0);
+    expect(world, "k", "v");
+}
+
 /* `second` brings commits to the disk without anybody waiting for it. */
 static void synced_once_a_second(void **state)
 {
@@ -396,6 +433,7 @@ int main(void)
         IN_EACH_MODE(many_tenants),
         IN_EACH_MODE(wrong_files),
         IN_EACH_MODE(the_sweeper_works_in_steps),
+        IN_EACH_MODE(freed_from_within_a_hook),
         IN_EACH_MODE(synced_once_a_second),
         IN_MODE(one_worker_only_writes_itself, 0),
     };

@@ -1,0 +1,158 @@
+// manage - the verbs about whole tenants and whole files: create, delete, reload, check
+// SPDX-License-Identifier: BSD-3-Clause
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "proto/opcode.h"
+
+#define CONFIG_MAX (1u << 20)
+
+/* ---- create and delete ---- */
+
+/* How an option's value is written in JSON, by its type in the configuration. */
+enum form { FORM_TEXT, FORM_NUMBER, FORM_BOOL };
+enum {
+    FORM_OF_TEXT = FORM_TEXT,
+    FORM_OF_NAME = FORM_TEXT,
+    FORM_OF_CREDIT_MODE = FORM_TEXT,
+    FORM_OF_REJECT_STATUS = FORM_TEXT,
+    FORM_OF_NUMBER = FORM_NUMBER,
+    FORM_OF_UNITS = FORM_NUMBER,
+    FORM_OF_BOOL = FORM_BOOL,
+};
+
+static const struct tenant_option {
+    const char *name;
+    enum form form;
+} tenant_options[] = {
+#define HG_TENANT(name, type, ...) {#name, (enum form)FORM_OF_##type},
+#include "app/conf.def"
+};
+
+static int say_unknown(const char *name)
+{
+    char list[512] = "";
+    for (size_t i = 0; i < HG_COUNT_OF(tenant_options); i++) {
+        if (strcmp(tenant_options[i].name, "name") == 0)
+            continue;
+        strncat(list, list[0] != '\0' ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, tenant_options[i].name, sizeof list - strlen(list) - 1);
+    }
+    return hg_ctl_say(HG_CTL_USAGE, "'%s' is no option of a bucket (accepted: %s)", name, list);
+}
+
+static json_t *value_of(enum form form, const char *value)
+{
+    size_t len = strlen(value);
+    if (form == FORM_BOOL && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
+        return json_boolean(value[0] == 't');
+    return form == FORM_NUMBER ? hg_ctl_json_of(value, len) : hg_ctl_json_text(value, len);
+}
+
+static int parse_options(struct hg_ctl *ctl, json_t *settings)
+{
+    char *name, *value;
+    for (int i = 2; i < ctl->arg_count; i++) {
+        const struct tenant_option *option = NULL;
+        if (!hg_ctl_cut(ctl->args[i], &name, &value))
+            return hg_ctl_say(HG_CTL_USAGE, "'%s' is not OPTION=VALUE", ctl->args[i]);
+        for (size_t o = 0; o < HG_COUNT_OF(tenant_options); o++)
+            if (strcmp(name, tenant_options[o].name) == 0 && strcmp(name, "name") != 0)
+                option = &tenant_options[o];
+        if (option == NULL)
+            return say_unknown(name);
+        if (json_object_get(settings, name) != NULL)
+            return hg_ctl_say(HG_CTL_USAGE, "%s is given twice", name);
+        json_object_set_new(settings, name, value_of(option->form, value));
+    }
+    return HG_CTL_OK;
+}
+
+int hg_ctl_create(struct hg_ctl *ctl)
+{
+    if (!hg_ctl_is_of(ctl, "bucket"))
+        return hg_ctl_say(HG_CTL_USAGE, "create takes 'bucket'");
+    const char *bucket = hg_ctl_bucket_name(ctl, "create");
+    if (bucket == NULL)
+        return HG_CTL_USAGE;
+    json_t *settings = json_object();
+    int code = parse_options(ctl, settings);
+    if (code == HG_CTL_OK)
+        code = hg_ctl_connect(ctl);
+    if (code == HG_CTL_OK)
+        return hg_ctl_command_json(ctl, HG_OPCODE_CREATE_BUCKET, "create", bucket, settings);
+    json_decref(settings);
+    return code;
+}
+
+int hg_ctl_delete(struct hg_ctl *ctl)
+{
+    if (!hg_ctl_is_of(ctl, "bucket"))
+        return hg_ctl_say(HG_CTL_USAGE, "delete takes 'bucket'");
+    const char *bucket = hg_ctl_bucket_name(ctl, "delete");
+    struct hg_ctl_request request = {.opcode = HG_OPCODE_DELETE_BUCKET};
+    if (bucket == NULL)
+        return HG_CTL_USAGE;
+    if (ctl->arg_count > 2)
+        return hg_ctl_say(HG_CTL_USAGE, "delete bucket takes one name, not '%s' too", ctl->args[2]);
+    int code = hg_ctl_connect(ctl);
+    return code != HG_CTL_OK ? code : hg_ctl_command_on_bucket(ctl, &request, "delete", bucket);
+}
+
+/* ---- configuration files ---- */
+
+int hg_ctl_reload(struct hg_ctl *ctl)
+{
+    struct hg_ctl_request request = {.opcode = HG_OPCODE_CONFIG_RELOAD};
+    int code = hg_ctl_connect(ctl);
+    return code != HG_CTL_OK ? code : hg_ctl_command(ctl, &request, "reload");
+}
+
+/* The whole file, malloc'd. An exit code. */
+static int read_file(const char *path, char **ret, size_t *ret_len)
+{
+    FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rbe");
+    char *text = malloc(CONFIG_MAX + 1);
+    if (text == NULL)
+        abort();
+    size_t len = 0;
+    int rc = from == NULL ? errno : 0;
+    if (rc == 0) {
+        len = fread(text, 1, CONFIG_MAX + 1, from);
+        rc = ferror(from) ? errno : 0;
+        if (from != stdin)
+            fclose(from);
+    }
+    if (rc == 0 && len > 0 && len <= CONFIG_MAX) {
+        *ret = text;
+        *ret_len = len;
+        return HG_CTL_OK;
+    }
+    free(text);
+    if (rc != 0)
+        return hg_ctl_say(HG_CTL_USAGE, "cannot read '%s': %s", path, strerror(rc));
+    return hg_ctl_say(HG_CTL_USAGE, "'%s' is %s", path,
+                      len == 0 ? "empty" : "longer than a configuration may be (1 MiB)");
+}
+
+int hg_ctl_check(struct hg_ctl *ctl)
+{
+    char *text = NULL, what[4200];
+    size_t len = 0;
+    if (ctl->arg_count != 1)
+        return hg_ctl_say(HG_CTL_USAGE, "check takes one file");
+    int code = read_file(ctl->args[0], &text, &len);
+    if (code == HG_CTL_OK)
+        code = hg_ctl_connect(ctl);
+    if (code == HG_CTL_OK) {
+        struct hg_ctl_request request = {.opcode = HG_OPCODE_CONFIG_VALIDATE,
+                                         .value = hg_span(text, len)};
+        snprintf(what, sizeof what, "check '%s'", ctl->args[0]);
+        code = hg_ctl_command(ctl, &request, what);
+    }
+    free(text);
+    return code;
+}

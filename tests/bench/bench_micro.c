@@ -1,0 +1,175 @@
+// bench_micro - nanoseconds of the small steps that every request takes
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   bench_micro [STEP]      each step five times, the median printed
+//
+// For instructions instead of time: valgrind --tool=callgrind tests/bench/bench_micro STEP
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/slab.h"
+#include "core/credit.h"
+#include "core/credittick.h"
+#include "core/units.h"
+#include "proto/frame.h"
+#include "proto/mcreq.h"
+#include "proto/reply.h"
+
+#define ROUNDS 5
+
+static unsigned long iterations = 2000000;
+static volatile uint64_t sink; /* keeps the compiler from dropping what is measured */
+
+/* ---- frames ---- */
+
+static uint8_t get_frame[24 + 16], set_frame[24 + 8 + 16 + 32];
+
+static void make_frames(void)
+{
+    hg_reply_header(get_frame, 0x80, 0x00, 16, 0, 0, 0, 16, 7, 0);
+    memcpy(get_frame + 24, "0123456789abcdef", 16);
+    hg_reply_header(set_frame, 0x80, 0x01, 16, 8, 0, 0, 8 + 16 + 32, 7, 0);
+    memcpy(set_frame + 32, "0123456789abcdef", 16);
+}
+
+static void decode(const uint8_t *bytes, size_t len)
+{
+    const struct hg_frame_limits limits = {20 << 20, 1 << 20};
+    struct hg_frame frame;
+    const char *why = NULL;
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < iterations; i++) {
+        if (hg_frame_decode(bytes, len, &limits, &frame) == HG_OK)
+            sum += frame.total_bytes + hg_frame_check(&frame, 0, &why);
+    }
+    sink = sum;
+}
+
+static void frame_get(void)
+{
+    decode(get_frame, sizeof get_frame);
+}
+
+static void frame_set(void)
+{
+    decode(set_frame, sizeof set_frame);
+}
+
+static void reply_header(void)
+{
+    uint8_t out[24];
+    for (unsigned long i = 0; i < iterations; i++) {
+        hg_reply_header(out, 0x81, 0, 0, 4, 0, 0, 36, (uint32_t)i, i);
+        sink = out[23];
+    }
+}
+
+/* ---- credits ---- */
+
+static struct hg_credit_node node;
+static struct hg_credit_bucket bucket;
+static struct hg_credit_lane lanes[1];
+
+static void credit_setup(uint64_t reserved, uint64_t hard_limit)
+{
+    struct hg_credit_settings settings = {.capacity = HG_UNITS_LIMIT_MAX, .slot_ms = 1000};
+    struct hg_credit_bucket *all[] = {&bucket};
+    struct hg_fair scratch[1];
+    struct hg_credit_tick tick;
+    memset(&node, 0, sizeof node);
+    memset(&bucket, 0, sizeof bucket);
+    memset(lanes, 0, sizeof lanes);
+    hg_credit_init(&node, &settings, 1);
+    hg_credit_bucket_init(&node, &bucket, lanes, reserved, hard_limit);
+    hg_credit_join(&bucket);
+    hg_credit_tick(&node, all, 1, scratch, 1000000, &tick);
+}
+
+static void decide_and_settle(void)
+{
+    struct hg_charge charge;
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < iterations; i++) {
+        if (hg_credit_decide(&node, &bucket, 1, 0, &charge) == HG_CREDIT_PASS)
+            sum += hg_credit_settle(&node, &bucket, &charge, 1);
+    }
+    sink = sum;
+}
+
+static void credit_reserved(void)
+{
+    credit_setup(HG_UNITS_LIMIT_MAX, HG_UNITS_UNLIMITED);
+    decide_and_settle();
+}
+
+static void credit_pool(void)
+{
+    credit_setup(0, HG_UNITS_LIMIT_MAX);
+    decide_and_settle();
+}
+
+static void credit_hold(void)
+{
+    struct hg_charge charge;
+    uint64_t sum = 0;
+    credit_setup(0, 0);
+    for (unsigned long i = 0; i < iterations; i++)
+        sum += hg_credit_decide(&node, &bucket, 1, 0, &charge);
+    sink = sum;
+}
+
+/* ---- memory ---- */
+
+static void slab(void)
+{
+    struct hg_slab pool;
+    hg_slab_init(&pool, 384, 64);
+    for (unsigned long i = 0; i < iterations; i++) {
+        void *object = hg_slab_borrow(&pool);
+        if (object == NULL)
+            abort();
+        sink = (uint64_t)(uintptr_t)object;
+        hg_slab_give_back(&pool, object);
+    }
+    hg_slab_fini(&pool);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} steps[] = {
+    {"frame_get", frame_get},
+    {"frame_set", frame_set},
+    {"reply_header", reply_header},
+    {"credit_reserved", credit_reserved},
+    {"credit_pool", credit_pool},
+    {"credit_hold", credit_hold},
+    {"slab", slab},
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+int main(int argc, char **argv)
+{
+    make_frames();
+    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+        if (argc > 1 && strcmp(argv[1], steps[s].name) != 0)
+            continue;
+        double ns[ROUNDS];
+        for (unsigned r = 0; r < ROUNDS; r++) {
+            uint64_t begin_us = hg_now_us();
+            steps[s].run();
+            ns[r] = (double)(hg_now_us() - begin_us) * 1000 / (double)iterations;
+        }
+        qsort(ns, ROUNDS, sizeof ns[0], by_value);
+        printf("%-16s %7.2f ns  (%.2f to %.2f)\n", steps[s].name, ns[ROUNDS / 2], ns[0],
+               ns[ROUNDS - 1]);
+    }
+    return 0;
+}

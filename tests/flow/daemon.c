@@ -1,0 +1,99 @@
+// daemon - a memcached process of the test's own, on a free port of 127.0.0.1
+// SPDX-License-Identifier: BSD-3-Clause
+#include "daemon.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "rig.h"
+
+static const char *program;
+
+static uint16_t free_port(void)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+    close(fd);
+    return ntohs(in.sin_port);
+}
+
+static bool answers(const struct daemon *daemon)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(daemon->port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = connect(fd, (struct sockaddr *)&in, sizeof in) == 0;
+    close(fd);
+    return ok;
+}
+
+void daemon_launch(struct daemon *daemon)
+{
+    if (daemon->port == 0)
+        daemon->port = free_port();
+    snprintf(daemon->address, sizeof daemon->address, "127.0.0.1:%u", daemon->port);
+    char port[8];
+    snprintf(port, sizeof port, "%u", daemon->port);
+    daemon->pid = fork();
+    assert_true(daemon->pid >= 0);
+    if (daemon->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const char *user = geteuid() == 0 ? "root" : "nobody"; /* ignored unless root */
+        execl(program, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "1", "-m", "64",
+              "-I", "2m", "-B", "binary", "-u", user, (char *)NULL);
+        _exit(127);
+    }
+    uint64_t end_us = bench_deadline();
+    while (!answers(daemon)) {
+        assert_true(hg_now_us() < end_us);
+        assert_int_equal(waitpid(daemon->pid, NULL, WNOHANG), 0);
+        poll(NULL, 0, 2);
+    }
+}
+
+void daemon_put_down(struct daemon *daemon)
+{
+    if (daemon->pid <= 0)
+        return;
+    kill(daemon->pid, SIGCONT);
+    kill(daemon->pid, SIGKILL);
+    waitpid(daemon->pid, NULL, 0);
+    daemon->pid = 0;
+}
+
+/* The path of a program, or NULL. */
+static const char *find_program(const char *name)
+{
+    static char path[4096];
+    const char *dirs = getenv("PATH");
+    while (dirs != NULL && *dirs != '\0') {
+        size_t len = strcspn(dirs, ":");
+        snprintf(path, sizeof path, "%.*s/%s", (int)len, dirs, name);
+        if (access(path, X_OK) == 0)
+            return path;
+        dirs += len + (dirs[len] == ':');
+    }
+    snprintf(path, sizeof path, "/usr/bin/%s", name);
+    return access(path, X_OK) == 0 ? path : NULL;
+}
+
+bool daemon_is_installed(void)
+{
+    program = find_program("memcached");
+    if (program == NULL)
+        printf("1..0 # SKIP memcached is not installed\n");
+    return program != NULL;
+}

@@ -1,0 +1,23 @@
+// daemon - a memcached process of the test's own, on a free port of 127.0.0.1
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef DAEMON_H
+#define DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct daemon {
+    pid_t pid;
+    uint16_t port; /* 0 before the first launch; kept for the next */
+    char address[32];
+};
+
+/* False, and a line for the test driver, when there is no memcached to be run. */
+bool daemon_is_installed(void);
+/* Returns when it accepts connections. It dies with the test. */
+void daemon_launch(struct daemon *daemon);
+/* Kills it, if it runs, and waits for its end. */
+void daemon_put_down(struct daemon *daemon);
+
+#endif
