@@ -105,8 +105,9 @@ void hg_session_make_ready(struct hg_session *session)
 }
 
 /* Frames that the session may still have in this turn: its own share, and while several tenants are
-   active no more than their tenant's, so that ten connections are not ten shares. */
-static unsigned frame_budget(struct hg_session *session)
+   active no more than their tenant's, so that ten connections are not ten shares. One that comes
+   with new frames then gets in line behind those of its tenant that have some left over. */
+static unsigned frame_budget(struct hg_session *session, bool in_line)
 {
     struct hg_worker *worker = session->worker;
     struct hg_lane *lane = lane_of(session);
@@ -117,9 +118,10 @@ static unsigned frame_budget(struct hg_session *session)
     }
     if (worker->active_lanes <= 1 && worker->active_lanes_before <= 1)
         return HG_SESSION_FRAMES_PER_TURN;
-    return lane->turn_frames < HG_SESSION_FRAMES_PER_TURN
-               ? HG_SESSION_FRAMES_PER_TURN - lane->turn_frames
-               : 0;
+    if (lane->turn_frames >= HG_SESSION_FRAMES_PER_TURN ||
+        (in_line && !hg_list_empty(&lane->ready)))
+        return 0;
+    return HG_SESSION_FRAMES_PER_TURN - lane->turn_frames;
 }
 
 static void pause_session(struct hg_session *session)
@@ -247,7 +249,7 @@ static void run(struct hg_session *session, unsigned budget)
 
 void hg_session_run(struct hg_session *session)
 {
-    run(session, frame_budget(session));
+    run(session, frame_budget(session, false));
 }
 
 void hg_session_run_one(struct hg_session *session)
@@ -289,6 +291,8 @@ static void on_readable(struct hg_session *session)
             hg_session_close(session);
         return;
     }
+    if (!hg_list_empty(&session->ready))
+        return; /* it has frames left over, and its turn comes */
     if (in != NULL && session->in_at == 0 && session->in_need > in->len &&
         session->in_need <= in->cap && session->in_need > LARGE_FRAME) {
         /* The rest of a large frame goes straight to its place. */
@@ -298,19 +302,21 @@ static void on_readable(struct hg_session *session)
             settle_state(session);
             return;
         }
-        hg_session_run(session);
+        run(session, frame_budget(session, true));
         return;
     }
     if (left > 0) {
-        if (left + READ_BYTES > HG_SCRATCH_BYTES)
-            return; /* whole frames are left over: the ready list will get to them */
+        if (left + READ_BYTES > HG_SCRATCH_BYTES) {
+            hg_session_make_ready(session); /* these are whole frames: they come first */
+            return;
+        }
         memcpy(worker->scratch, in->data + session->in_at, left);
     }
     size_t n = receive(session, worker->scratch + left, READ_BYTES);
     if (n > 0) {
         uint64_t need;
         size_t have = left + n;
-        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session), &need);
+        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session, true), &need);
         keep(session, worker->scratch + done, have - done, need);
     }
     settle_state(session);

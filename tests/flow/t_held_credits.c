@@ -249,6 +249,52 @@ static void test_refund_reaches_the_other_worker(void **state)
     stage_close(&stage);
 }
 
+static struct stage *refunding;
+
+/* In one turn of worker 0: a refund, a whole turn of worker 1, and another refund. */
+static void refund_twice(struct fakestore *store)
+{
+    struct kept *kept = fakestore_first(store);
+    if (kept == NULL)
+        return;
+    fakestore_fault(kept, HG_FAULT_DOWN);
+    hg_loop_turn(&refunding->workers[1].loop, false);
+    hg_loop_turn(&refunding->workers[1].loop, false);
+    fakestore_fault(fakestore_first(store), HG_FAULT_DOWN);
+}
+
+static void test_second_refund_of_a_turn(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct client client[2], more;
+    stage_init(&stage, 2);
+    stage_bucket(&stage, "tight", 0, 2);
+    stage.anonymous_bucket = "tight";
+    stage_open(&stage);
+    refunding = &stage;
+    stage_connect(&stage, 0, &client[0]);
+    stage_connect(&stage, 1, &client[1]);
+    stage_connect(&stage, 1, &more);
+    client_ask(&client[0], HG_OPCODE_DELETE, "a", 1);
+    client_ask(&client[0], HG_OPCODE_DELETE, "b", 2);
+    stage_run(&stage);
+    client_ask(&client[1], HG_OPCODE_DELETE, "c", 3);
+    client_ask(&more, HG_OPCODE_DELETE, "d", 4);
+    stage_run(&stage);
+    assert_int_equal(hg_counter_get(&stage.workers[1].held_now), 2);
+    stage.upstreams[0].stores[0]->on_send = refund_twice;
+    stage_run(&stage);
+    assert_int_equal(hg_counter_get(&stage.workers[1].held_now), 0);
+    fakestore_obey_all(stage.upstreams[0].stores[1]);
+    stage_expect(&stage, &client[1], HG_OPCODE_DELETE, 0, 3);
+    stage_expect(&stage, &more, HG_OPCODE_DELETE, 0, 4);
+    client_close(&client[0]);
+    client_close(&client[1]);
+    client_close(&more);
+    stage_close(&stage);
+}
+
 /* What reached no store costs nothing, however it ended. */
 static void test_refused_later_gives_back(void **state)
 {
@@ -588,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_limit_changes_while_held),
         cmocka_unit_test(test_refund_releases),
         cmocka_unit_test(test_refund_reaches_the_other_worker),
+        cmocka_unit_test(test_second_refund_of_a_turn),
         cmocka_unit_test(test_refused_later_gives_back),
         cmocka_unit_test(test_gone_between_release_and_dispatch),
         cmocka_unit_test(test_gone_while_held_leaves_its_turn),
