@@ -9,7 +9,7 @@ import time
 import pytest
 
 from mcbin import Client, Feature, Op, St, poll, request, response, scaled, set_extras, show
-from servers import FakeBackend, Headgate, Memcached
+from servers import FakeBackend, Headgate, Memcached, memory_factor
 
 TIMEOUT_MS = 400
 DOWN = (St.BACKEND_DOWN, St.BACKEND_TIMEOUT)
@@ -510,7 +510,7 @@ def test_memory_of_a_backend_is_bounded():
             assert [f.opaque for f in frames] == list(range(20))
             assert all(f.status in (St.ETMPFAIL, St.EBUSY) for f in frames), show(frames[0])
             client.close()
-        assert daemon.process.rss_bytes() - before < 32 << 20
+        assert daemon.process.rss_bytes() - before < (32 << 20) * memory_factor()
     fake.stop()
 
 
