@@ -48,9 +48,9 @@ static uint32_t share_of(const struct impl *impl, unsigned worker)
 
 static struct hg_store *open_memcached(struct impl *impl, struct hg_worker *worker)
 {
-    struct hg_store *store = hg_memcached_store_new(
-        impl->memcached, &worker->loop, &worker->mailbox, &worker->blobs, &worker->outs,
-        worker->index, share_of(impl, worker->index));
+    struct hg_store *store =
+        hg_memcached_store_new(impl->memcached, &worker->loop, &worker->mailbox, &worker->blobs,
+                               &worker->outs, worker->index, share_of(impl, worker->index));
     if (store == NULL)
         return NULL;
     pthread_mutex_lock(&impl->lock);
@@ -120,10 +120,9 @@ static void retire(struct hg_upstream *upstream)
 
 static struct hg_memcached_times times_of(const struct hg_conf_upstream *conf)
 {
-    return (struct hg_memcached_times){(uint32_t)conf->connect_timeout_ms,
-                                       (uint32_t)conf->backend_timeout_ms,
-                                       (uint32_t)conf->queue_timeout_ms,
-                                       (uint32_t)conf->reconnect_max_ms};
+    return (struct hg_memcached_times){
+        (uint32_t)conf->connect_timeout_ms, (uint32_t)conf->backend_timeout_ms,
+        (uint32_t)conf->queue_timeout_ms, (uint32_t)conf->reconnect_max_ms};
 }
 
 static int share_memcached(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
@@ -136,11 +135,12 @@ static int share_memcached(struct impl *impl, const struct hg_conf_upstream *con
         servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
                                              (uint32_t)conf->servers[i].weight};
     to.name = conf->name;
-    to.ring = (struct hg_ring_conf){servers, (uint32_t)conf->servers_count,
-                                    hg_conf_ring_name(conf->ring),
-                                    conf->hash == HG_CONF_HASH_DEFAULT
-                                        ? NULL
-                                        : hg_conf_hash_name(conf->hash)};
+    /* Not named, the hash is the ring's own (ketama_weighted's is MD5); "default" by name, and in a
+       configuration string, is libmemcached's Jenkins. */
+    bool named = conf->lines[HG_CONF_UPSTREAM_hash] != 0 || conf->configuration[0] != '\0';
+    to.ring =
+        (struct hg_ring_conf){servers, (uint32_t)conf->servers_count, hg_conf_ring_name(conf->ring),
+                              named ? hg_conf_hash_name(conf->hash) : NULL};
     to.times = times_of(conf);
     to.pool_depth = (uint32_t)conf->pool_depth;
     to.pool_max_bytes = conf->pool_max_bytes;
@@ -218,8 +218,7 @@ void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstr
     impl->times = times_of(conf);
     pthread_mutex_unlock(&impl->lock);
     atomic_store(&upstream->allow_flush, conf->allow_flush);
-    atomic_store(&upstream->miss_on_fault,
-                 conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
+    atomic_store(&upstream->miss_on_fault, conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
 }
 
 int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket, uint32_t *ret_id)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from mcbin import Client, Feature, Op, St, poll, request, response, scaled, set_extras, show
-from servers import FakeBackend, Headgate, Memcached
+from servers import FakeBackend, Headgate, Memcached, memory_factor
 
 TIMEOUT_MS = 400
 DOWN = (St.BACKEND_DOWN, St.BACKEND_TIMEOUT)
@@ -111,7 +111,8 @@ def test_server_paused_in_the_middle_of_a_multiget(pair):
     frames = pair.client.replies_until(0xFFFF)
     took = time.monotonic() - begun
     pair.memcacheds[0].resume()
-    check_multiget(pair, frames, 0, DOWN)
+    # Not more wait at a time than a connection carries; the rest gives up waiting for one.
+    check_multiget(pair, frames, 0, DOWN + (St.QUEUE_TIMEOUT,))
     assert 0.8 * TIMEOUT_MS / 1000 < took < scaled(2 * TIMEOUT_MS / 1000 + 0.3), took
 
     def whole():
@@ -360,7 +361,7 @@ def test_late_replies_never_reach_the_wrong_request():
     """Answers of a backend that hangs now and then arrive after their requests were given up:
     whoever asks next gets its own value or an error."""
     def handler(connection, frame):
-        if frame.opcode in (Op.GET, Op.GETK) and frame.key.endswith(b"7"):
+        if frame.key.endswith(b":7") and frame.key.split(b":")[1] in (b"2", b"6", b"9"):
             time.sleep(0.12)
         if frame.opcode in (Op.GET, Op.GETK):
             connection.reply(frame, value=b"of " + frame.key, extras=bytes(4),
@@ -390,7 +391,7 @@ def test_late_replies_never_reach_the_wrong_request():
         for thread in threads:
             thread.join(scaled(60))
         assert not wrong, wrong[:5]
-        assert counts["good"] > 20 and counts["error"] > 20, counts
+        assert counts["good"] > 100 and counts["error"] > 5, counts
         with daemon.client(timeout=10) as client:
             poll(lambda: client.get(b"calm").value == b"of calm", 5, what="service again")
     fake.stop()
@@ -509,7 +510,7 @@ def test_memory_of_a_backend_is_bounded():
             assert [f.opaque for f in frames] == list(range(20))
             assert all(f.status in (St.ETMPFAIL, St.EBUSY) for f in frames), show(frames[0])
             client.close()
-        assert daemon.process.rss_bytes() - before < 32 << 20
+        assert daemon.process.rss_bytes() - before < (32 << 20) * memory_factor()
     fake.stop()
 
 

@@ -15,7 +15,7 @@ from flood import Flood
 from mcbin import (ALL_FEATURES, ALT_REQ, ALT_RES, Client, Closed, Feature, Op, RES, St,
                    connect_socket, counter_extras, error_context, frame_info, parse_framing, poll, request, scaled,
                    set_extras, show)
-from servers import Headgate, free_port
+from servers import Headgate, free_port, memory_factor
 
 from conftest import store_config
 
@@ -169,7 +169,7 @@ def test_enormous_body_lengths(daemon, length):
             frames = client.recv_until_closed()
             assert len(frames) == 1
             check_error(frames[0], op, 7, St.E2BIG)
-    assert daemon.process.rss_bytes() < before + (16 << 20)
+    assert daemon.process.rss_bytes() < before + (16 << 20) * memory_factor()
 
 
 @pytest.mark.parametrize("fields", [
@@ -481,12 +481,12 @@ def test_slow_reader_does_not_fill_the_memory(farm, store):
                 highest = max(highest, daemon.process.rss_bytes() - before)
                 other.noop()
                 time.sleep(0.02)
-            assert highest < 64 << 20, "%d MiB for one slow reader" % (highest >> 20)
+            assert highest < (64 << 20) * memory_factor(), "%d MiB for one slow reader" % (highest >> 20)
             assert other.set(b"other", b"v").status == 0, "the others do not wait for it"
             for number in range(count):
                 frame = client.recv()
                 assert frame.opaque == number and frame.value == value, show(frame)
-            assert daemon.process.rss_bytes() - before < 64 << 20
+            assert daemon.process.rss_bytes() - before < (64 << 20) * memory_factor()
 
 
 def test_client_that_never_reads_and_goes(daemon):

@@ -26,6 +26,12 @@ HEADGATECTL = os.path.join(BUILD, "headgatectl")
 SANITIZER = re.compile(rb"(ERROR: \w*Sanitizer|runtime error:|WARNING: ThreadSanitizer)")
 
 
+def memory_factor():
+    """How much more memory than usual a build with sanitizers takes: bounds are multiplied by it."""
+    linked = subprocess.run(["ldd", HEADGATE], capture_output=True, text=True).stdout
+    return 12 if "libtsan" in linked else 2 if "libasan" in linked else 1
+
+
 def free_port(host="127.0.0.1"):
     """A port nobody listens on now. Outside of the range the kernel gives to clients."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
