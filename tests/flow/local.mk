@@ -3,7 +3,8 @@
 # Servers behind
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link tests/flow/t_link_values tests/flow/t_pool tests/flow/t_line \
-	tests/flow/t_outage tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
+	tests/flow/t_outage tests/flow/t_hang tests/flow/t_memcached tests/flow/t_memcached_real \
+	tests/flow/t_workers
 endif
 RIG = tests/flow/rig.c tests/flow/rig.h tests/flow/fake.c tests/flow/fake.h
 PAIR = tests/flow/pair.c tests/flow/pair.h $(RIG)
@@ -25,6 +26,9 @@ tests_flow_t_line_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_outage_SOURCES = tests/flow/t_outage.c $(SOLO)
 tests_flow_t_outage_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_outage_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_hang_SOURCES = tests/flow/t_hang.c $(SOLO)
+tests_flow_t_hang_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_hang_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_memcached_SOURCES = tests/flow/t_memcached.c $(RIG)
 tests_flow_t_memcached_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_LDADD = $(HG_BACK_TEST_LIBS)
