@@ -91,6 +91,10 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
     }
     if (pool->draining && pool->link_count == 0)
         return refuse(pool, call, HG_FAULT_DOWN);
+    if (hg_pool_is_silent(pool)) {
+        hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
+        return refuse(pool, call, HG_FAULT_DOWN);
+    }
     uint64_t since_us = again ? pool->waking_since_us : now_us;
     uint64_t end_us = since_us + pool->conf->queue_timeout_us;
     if (call->deadline_us != 0 && call->deadline_us < end_us)
@@ -293,7 +297,8 @@ bool hg_pool_tick(struct hg_pool *pool, uint64_t now_us)
 {
     bool busy = hg_pool_tick_links(pool, now_us);
     if (pool->waiting_count > 0) {
-        if (!hg_server_may_send(pool->server) || (pool->draining && pool->link_count == 0))
+        if (!hg_server_may_send(pool->server) || (pool->draining && pool->link_count == 0) ||
+            hg_pool_is_silent(pool))
             hg_pool_fail_waiting(pool, HG_FAULT_DOWN);
         else if (now_us >= pool->waiting_end_us)
             expire_waiting(pool, now_us);

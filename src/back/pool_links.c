@@ -33,18 +33,27 @@ static void count_up(struct hg_pool *pool, int n)
     hg_counter_set(&pool->counters->values[HG_UPSTREAM_CONNECTIONS], pool->up_count);
 }
 
-/* Does no link get answers as usual? */
-static bool all_stuck(const struct hg_pool *pool)
+/* Has the oldest request of every link waited longer than this? */
+static bool all_waited(const struct hg_pool *pool, uint64_t limit_us)
 {
     uint64_t now_us = pool->hub->loop->now_us;
-    uint64_t limit_us = pool->usual_us * STUCK_FACTOR;
-    if (limit_us < STUCK_MIN_US)
-        limit_us = STUCK_MIN_US;
     for (uint32_t i = 0; i < pool->link_count; i++) {
-        if (is_up(pool->links[i]->state) && hg_link_waited_us(pool->links[i], now_us) <= limit_us)
+        if (is_up(pool->links[i]->state) && hg_link_waited_us(pool->links[i], now_us) < limit_us)
             return false;
     }
     return pool->up_count > 0;
+}
+
+/* Does no link get answers as usual? */
+static bool all_stuck(const struct hg_pool *pool)
+{
+    uint64_t limit_us = pool->usual_us * STUCK_FACTOR;
+    return all_waited(pool, limit_us < STUCK_MIN_US ? STUCK_MIN_US : limit_us);
+}
+
+bool hg_pool_is_silent(const struct hg_pool *pool)
+{
+    return all_waited(pool, pool->conf->link.timeout_us);
 }
 
 static struct hg_link *add_link(struct hg_pool *pool)
@@ -187,7 +196,8 @@ static void on_timeout(struct hg_link *link, const struct hg_call *call, uint64_
     if (waited_us < pool->conf->link.timeout_us)
         return; /* the client's deadline, not the server's fault */
     hg_pool_tell_sent(pool, now_us);
-    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash, now_us);
+    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash, hg_pool_is_silent(pool),
+                           now_us);
 }
 
 struct move {

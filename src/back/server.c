@@ -168,10 +168,10 @@ void hg_server_tell_answered(struct hg_server *server, uint32_t worker)
 }
 
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
-                            uint64_t now_us)
+                            bool silent, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_timeout(&server->breaker, key_hash, now_us);
+    hg_breaker_tell_timeout(&server->breaker, key_hash, silent, now_us);
     leave(server, worker, was);
 }
 

@@ -66,7 +66,7 @@ void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed,
 void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
 void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
-                            uint64_t now_us);
+                            bool silent, uint64_t now_us);
 
 /* The addresses, if they are fixed or were found at `since_us` or later. */
 HG_MUST_USE bool hg_server_get_addrs(struct hg_server *server, uint64_t since_us,

@@ -168,7 +168,8 @@ static uint32_t distinct_keys(const struct hg_breaker *breaker)
     return distinct;
 }
 
-bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, uint64_t now_us)
+bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, bool silent,
+                             uint64_t now_us)
 {
     uint32_t at = window_at(breaker, now_us);
     uint32_t streak = atomic_load_explicit(&breaker->suspect, memory_order_relaxed);
@@ -183,7 +184,7 @@ bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, uint
         sent += breaker->sent[i];
         timeouts += breaker->timeouts[i];
     }
-    if (timeouts < HG_BREAKER_TIMEOUTS || 2 * timeouts < sent ||
+    if (timeouts < HG_BREAKER_TIMEOUTS || (!silent && 2 * timeouts < sent) ||
         distinct_keys(breaker) < HG_BREAKER_KEYS)
         return false;
     fail(breaker, true, now_us);

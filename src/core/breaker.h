@@ -95,8 +95,10 @@ void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_
 void hg_breaker_tell_sent(struct hg_breaker *breaker, uint32_t n, uint64_t now_us);
 /* A request was answered in time: call it while is_suspect. */
 void hg_breaker_tell_answered(struct hg_breaker *breaker);
-/* A request for that key timed out. True when this opened the breaker. */
-bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, uint64_t now_us);
+/* A request for that key timed out; `silent`: no connection has brought anything for as long, so it
+ * does not matter how much was answered before. True when this opened the breaker. */
+bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, bool silent,
+                             uint64_t now_us);
 
 static inline enum hg_breaker_state hg_breaker_state(const struct hg_breaker *breaker)
 {

@@ -64,7 +64,8 @@ static int read_hidden(int tty, const char *text, char *out)
     caught = 0;
     for (size_t i = 0; i < HG_COUNT_OF(signals); i++)
         sigaction(signals[i], &action, &before[i]);
-    int rc = dprintf(tty, "%s", text) < 0 || tcsetattr(tty, TCSAFLUSH, &silent) != 0 ? -errno : 0;
+    /* Silent before the question: what is typed in answer to it must not be seen. */
+    int rc = tcsetattr(tty, TCSAFLUSH, &silent) != 0 || dprintf(tty, "%s", text) < 0 ? -errno : 0;
     if (rc == 0)
         rc = read_line(tty, out);
     tcsetattr(tty, TCSAFLUSH, &echo);

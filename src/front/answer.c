@@ -11,6 +11,7 @@
 #include "front/held.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
+#include "proto/jsontext.h"
 #include "proto/reply.h"
 #include "proto/status.h"
 
@@ -471,10 +472,13 @@ static void answer_fault(struct hg_request *request, const struct hg_result *res
         text[result->value.len] = '\0';
         refusal.text = text;
     }
-    char members[160];
+    uint8_t members[256] = "\"server\":\"";
     if (result->server != NULL) {
-        int n = snprintf(members, sizeof members, "\"server\":\"%.100s\"", result->server);
-        refusal.members = hg_span(members, (size_t)n);
+        size_t len = strlen((char *)members);
+        len += hg_jsontext_escape(hg_span_str(result->server), members + len,
+                                  sizeof members - len - 1);
+        members[len++] = '"';
+        refusal.members = hg_span(members, len);
     }
     deliver_error(request, visible_status(request, refusal.status), &refusal, result->server);
 }

@@ -51,7 +51,7 @@ struct hg_lane {
     struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
     uint32_t users;            /* sessions that have it selected, and requests under way */
     bool pass_wanted;          /* the held ones should be decided again in this turn */
-    uint64_t poked_turn;       /* the turn in which others were last poked for a refund */
+    bool poke_wanted;          /* others that hold should be told of a refund in this turn */
     struct hg_list ready;      /* sessions with frames left over from an earlier turn */
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */

@@ -75,6 +75,7 @@ static enum hg_step on_select_bucket(const struct control *c)
     struct hg_span name = c->frame->key;
     if (hg_span_is(name, "@no bucket@")) {
         hg_session_select(session, NULL);
+        session->chose = true;
         return succeed(c, HG_SPAN_NONE);
     }
     if (!hooks->may_see(hooks->app, directory, session->user, name))
@@ -91,6 +92,7 @@ static enum hg_step on_select_bucket(const struct control *c)
                     HG_OUTCOME_CONNECTION_LIMIT,
                     "the bucket has as many connections as its max_connections allows");
     hg_session_select(session, bucket);
+    session->chose = true;
     return succeed(c, HG_SPAN_NONE);
 }
 

@@ -33,6 +33,13 @@ static enum hg_step refuse(struct hg_session *session, const struct hg_frame *fr
     return HG_STEP_NEXT;
 }
 
+/* A request is looked at for the first time (n = 1), or was not looked at after all (-1). */
+static void count(struct hg_session *session, const struct hg_frame *frame, int n)
+{
+    hg_counter_add(&session->worker->opcodes[frame->opcode], (uint64_t)(int64_t)n);
+    hg_counter_add(&session->requests, (uint64_t)(int64_t)n);
+}
+
 void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame)
 {
     struct hg_worker *worker = session->worker;
@@ -59,7 +66,7 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
     enum hg_outcome outcome = status == HG_STATUS_E2BIG             ? HG_OUTCOME_TOO_LARGE
                               : status == HG_STATUS_UNKNOWN_COMMAND ? HG_OUTCOME_UNKNOWN
                                                                     : HG_OUTCOME_INVALID;
-    hg_counter_add(&worker->opcodes[frame->opcode], 1);
+    count(session, frame, 1);
     refuse(session, frame, status, outcome, text);
 }
 
@@ -251,12 +258,28 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     return HG_STEP_WAIT;
 }
 
+/* For a bucket that is not live. */
+static struct hg_refusal ended(const struct hg_bucket *bucket)
+{
+    if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
+        return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
+                                   "the bucket was deleted: select another", HG_SPAN_NONE,
+                                   HG_SPAN_NONE};
+    return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_NO_BUCKET,
+                               "the bucket is disabled", HG_SPAN_NONE, HG_SPAN_NONE};
+}
+
 /* The wait of the last request is over: its frame is there again. */
 static enum hg_step resume(struct hg_session *session, const struct hg_frame *frame,
                            struct hg_blob *blob)
 {
     struct hg_request *request = session->waiting;
     session->waiting = NULL;
+    if (HG_UNLIKELY(!hg_bucket_live(request->lane->bucket))) {
+        struct hg_refusal refusal = ended(request->lane->bucket);
+        hg_answer_refusal(request, &refusal);
+        return HG_STEP_NEXT;
+    }
     fill_call(request, frame, blob);
     return submit(session, request);
 }
@@ -308,21 +331,29 @@ static bool may_flush(const struct hg_bucket *bucket)
            atomic_load_explicit((_Atomic bool *)&upstream->allow_flush, memory_order_relaxed);
 }
 
+static enum hg_step refuse_without_bucket(struct hg_session *session, const struct hg_frame *frame)
+{
+    if (session->no_place)
+        return refuse(session, frame,
+                      session->features & HG_FEATURE_XERROR ? HG_STATUS_RATE_LIMITED_MAX_CONNECTIONS
+                                                            : HG_STATUS_EBUSY,
+                      HG_OUTCOME_CONNECTION_LIMIT,
+                      "the bucket has as many connections as its max_connections allows");
+    return refuse(session, frame, HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
+                  "no bucket is selected: send SelectBucket first");
+}
+
 static enum hg_step data(struct hg_session *session, const struct hg_frame *frame,
                          struct hg_blob *blob)
 {
     const struct hg_opcode_row *row = frame->row;
     struct hg_lane *lane = session->lane;
     if (HG_UNLIKELY(lane == NULL))
-        return refuse(session, frame, HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
-                      "no bucket is selected: send SelectBucket first");
+        return refuse_without_bucket(session, frame);
     struct hg_bucket *bucket = lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
-        bool deleted = atomic_load(&bucket->state) == HG_BUCKET_DELETED;
-        return refuse(session, frame, deleted ? HG_STATUS_NO_BUCKET : HG_STATUS_BUCKET_PAUSED,
-                      HG_OUTCOME_NO_BUCKET,
-                      deleted ? "the bucket was deleted: select another"
-                              : "the bucket is disabled");
+        struct hg_refusal refusal = ended(bucket);
+        return refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
     }
     if (HG_UNLIKELY(!hg_privileges_hold(session->privileges, row->needs)))
         return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
@@ -344,8 +375,10 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
     if (HG_UNLIKELY(row->op == HG_OP_FLUSH)) {
         if (!may_flush(bucket))
             return refuse_flush(session, frame);
-        if (session->first != NULL)
+        if (session->first != NULL) {
+            count(session, frame, -1);
             return HG_STEP_DEFER;
+        }
     }
     struct hg_request *request = new_request(session, frame);
     if (HG_UNLIKELY(request == NULL))
@@ -365,7 +398,7 @@ enum hg_step hg_dispatch(struct hg_session *session, const struct hg_frame *fram
 {
     if (HG_UNLIKELY(session->waiting != NULL))
         return resume(session, frame, blob);
-    hg_counter_add(&session->worker->opcodes[frame->opcode], 1);
+    count(session, frame, 1);
     if (HG_UNLIKELY(session->over_limit)) {
         refuse(session, frame, HG_STATUS_EBUSY, HG_OUTCOME_CONNECTION_LIMIT,
                "the server has as many connections as max_connections allows");
@@ -402,21 +435,38 @@ static void leave_store(struct hg_request *request)
         store->ops->cancel(store, &request->call);
 }
 
+/* Takes the waiting request out of the queue that it waits in. */
+static void end_wait(struct hg_session *session)
+{
+    if (session->wait == HG_WAIT_CREDITS)
+        hg_held_leave(session);
+    else
+        leave_store(session->waiting);
+}
+
 void hg_dispatch_refuse_waiting(struct hg_session *session)
 {
     struct hg_request *request = session->waiting;
-    if (request == NULL || session->wait == HG_WAIT_NONE)
+    /* One that the credits have let go is carried out, unless nothing is looked at any more. */
+    if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
         return;
-    bool credits = session->wait == HG_WAIT_CREDITS;
-    if (credits)
-        hg_held_leave(session);
-    else
-        leave_store(request);
+    bool credits = session->wait != HG_WAIT_ROOM;
+    end_wait(session);
     struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
                                  credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
                                  session->hung_up ? "the client stopped sending while it waited"
                                                   : "the server is going down",
                                  HG_SPAN_NONE, HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+}
+
+void hg_dispatch_refuse_ended(struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    if (request == NULL || hg_bucket_live(request->lane->bucket))
+        return;
+    struct hg_refusal refusal = ended(request->lane->bucket);
+    end_wait(session);
     hg_answer_refusal(request, &refusal);
 }
 

@@ -22,6 +22,9 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
 /* Refuses the request that waits, because its client has hung up or the server drains. */
 void hg_dispatch_refuse_waiting(struct hg_session *session);
 
+/* The same if its bucket has been deleted or disabled meanwhile. */
+void hg_dispatch_refuse_ended(struct hg_session *session);
+
 /* Forgets a request that is under way because its client has gone. */
 void hg_dispatch_cancel(struct hg_request *request);
 

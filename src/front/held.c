@@ -276,28 +276,6 @@ void hg_held_leave(struct hg_session *session)
     publish(worker, lane, NULL);
 }
 
-void hg_held_sweep(struct hg_worker *worker)
-{
-    HG_LIST_EACH(lane_node, &worker->lanes_held)
-    {
-        struct hg_lane *lane = HG_CONTAINER_OF(lane_node, struct hg_lane, node);
-        if (hg_bucket_live(lane->bucket))
-            continue;
-        HG_LIST_EACH(node, &lane->held)
-        {
-            struct hg_session *session = session_at(node);
-            unlink_session(session);
-            count_wait(session->waiting);
-            hg_answer_refusal(session->waiting,
-                              &(struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
-                                                   "the bucket was deleted while the request "
-                                                   "was held",
-                                                   HG_SPAN_NONE, HG_SPAN_NONE});
-        }
-        publish(worker, lane, NULL);
-    }
-}
-
 void hg_held_room(struct hg_worker *worker, struct hg_lane *lane)
 {
     uint64_t holders = hg_held_holders(worker->front->node, &lane->bucket->credit);
@@ -305,9 +283,25 @@ void hg_held_room(struct hg_worker *worker, struct hg_lane *lane)
         lane->pass_wanted = true;
         hg_loop_again(&worker->loop);
     }
-    holders &= ~((uint64_t)1 << worker->index);
-    if (holders != 0 && lane->poked_turn != worker->loop.turns) {
-        lane->poked_turn = worker->loop.turns;
+    if ((holders & ~((uint64_t)1 << worker->index)) != 0) {
+        lane->poke_wanted = worker->pokes_wanted = true;
+        hg_loop_again(&worker->loop);
+    }
+}
+
+void hg_held_poke_wanted(struct hg_worker *worker)
+{
+    if (!worker->pokes_wanted)
+        return;
+    worker->pokes_wanted = false;
+    HG_LIST_EACH(node, &worker->lanes_used)
+    {
+        struct hg_lane *lane = HG_CONTAINER_OF(node, struct hg_lane, used);
+        if (!lane->poke_wanted)
+            continue;
+        lane->poke_wanted = false;
+        uint64_t holders = hg_held_holders(worker->front->node, &lane->bucket->credit);
+        holders &= ~((uint64_t)1 << worker->index);
         follow(worker, lane, (struct hg_held_advice){false, holders});
     }
 }

@@ -22,10 +22,10 @@ void hg_held_pass_wanted(struct hg_worker *worker);
 /* Takes a held request out of its queue: the client has gone, or the bucket. */
 void hg_held_leave(struct hg_session *session);
 
-/* Answers the held requests of buckets that are not live any more. */
-void hg_held_sweep(struct hg_worker *worker);
-
-/* A charge was given back in its slot: held ones of the bucket may fit now. */
+/* A charge was given back in its slot: held ones of the bucket may fit now, here in this turn, on
+   other workers when it ends. */
 void hg_held_room(struct hg_worker *worker, struct hg_lane *lane);
+/* Tells the other workers; once, at the end of a turn. */
+void hg_held_poke_wanted(struct hg_worker *worker);
 
 #endif

@@ -69,8 +69,8 @@ static void hand_over(struct hg_listeners *all, int fd, const struct hg_addr *pe
 static bool accept_one(struct listener *listener)
 {
     struct hg_addr peer = {.len = sizeof peer.sa};
-    int fd = accept4(listener->fd, (struct sockaddr *)&peer.sa, &peer.len,
-                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd =
+        accept4(listener->fd, (struct sockaddr *)&peer.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         if (peer.len == 0 || peer.sa.ss_family == AF_UNIX)
             peer = listener->addr;
@@ -141,8 +141,8 @@ int hg_listeners_add(struct hg_listeners *all, const struct hg_addr *addr, unsig
     }
     if (addr->sa.ss_family != AF_UNIX) {
         listener->addr.len = sizeof listener->addr.sa;
-        if (getsockname(listener->fd, (struct sockaddr *)&listener->addr.sa,
-                        &listener->addr.len) != 0)
+        if (getsockname(listener->fd, (struct sockaddr *)&listener->addr.sa, &listener->addr.len) !=
+            0)
             listener->addr = *addr;
     }
     event_assign(&listener->event, all->loop->base, listener->fd, EV_READ | EV_PERSIST,

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Lives on the main thread's loop. At most HG_ACCEPT_BUDGET connections are taken a turn, so that a
-// flood of connections does not delay ticks; when descriptors run out accepting pauses for a moment.
+// flood of connections does not delay ticks; when descriptors run out accepting pauses for a
+// moment.
 #ifndef HG_FRONT_LISTENER_H
 #define HG_FRONT_LISTENER_H
 
 #include "front/worker.h"
 
-#define HG_ACCEPT_BUDGET     64
-#define HG_ACCEPT_PAUSE_US   100000
-#define HG_OVER_LIMIT_GUESTS 256 /* connections over the limit that are told so; more are closed */
+#define HG_ACCEPT_BUDGET   64
+#define HG_ACCEPT_PAUSE_US 100000
+/* Connections over the limit that are told so; more are closed at once. */
+#define HG_OVER_LIMIT_GUESTS 256
 
 struct hg_listeners;
 

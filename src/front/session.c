@@ -16,7 +16,8 @@
 #define LARGE_FRAME   16384   /* from here on a frame gets a blob of its own size */
 #define LINGER_US     1000000 /* a closed connection is read on for so long, at most */
 #define LINGER_BYTES  (4u << 20)
-#define OVER_LIMIT_US 5000000 /* a connection over the limit has so long for its first request */
+#define CLOSING_US    30000000 /* a closing connection may read nothing for so long */
+#define OVER_LIMIT_US 5000000  /* a connection over the limit has so long for its first request */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
@@ -104,8 +105,9 @@ void hg_session_make_ready(struct hg_session *session)
 }
 
 /* Frames that the session may still have in this turn: its own share, and while several tenants are
-   active no more than their tenant's, so that ten connections are not ten shares. */
-static unsigned frame_budget(struct hg_session *session)
+   active no more than their tenant's, so that ten connections are not ten shares. One that comes
+   with new frames then gets in line behind those of its tenant that have some left over. */
+static unsigned frame_budget(struct hg_session *session, bool in_line)
 {
     struct hg_worker *worker = session->worker;
     struct hg_lane *lane = lane_of(session);
@@ -116,9 +118,10 @@ static unsigned frame_budget(struct hg_session *session)
     }
     if (worker->active_lanes <= 1 && worker->active_lanes_before <= 1)
         return HG_SESSION_FRAMES_PER_TURN;
-    return lane->turn_frames < HG_SESSION_FRAMES_PER_TURN
-               ? HG_SESSION_FRAMES_PER_TURN - lane->turn_frames
-               : 0;
+    if (lane->turn_frames >= HG_SESSION_FRAMES_PER_TURN ||
+        (in_line && !hg_list_empty(&lane->ready)))
+        return 0;
+    return HG_SESSION_FRAMES_PER_TURN - lane->turn_frames;
 }
 
 static void pause_session(struct hg_session *session)
@@ -246,7 +249,7 @@ static void run(struct hg_session *session, unsigned budget)
 
 void hg_session_run(struct hg_session *session)
 {
-    run(session, frame_budget(session));
+    run(session, frame_budget(session, false));
 }
 
 void hg_session_run_one(struct hg_session *session)
@@ -288,6 +291,8 @@ static void on_readable(struct hg_session *session)
             hg_session_close(session);
         return;
     }
+    if (!hg_list_empty(&session->ready))
+        return; /* it has frames left over, and its turn comes */
     if (in != NULL && session->in_at == 0 && session->in_need > in->len &&
         session->in_need <= in->cap && session->in_need > LARGE_FRAME) {
         /* The rest of a large frame goes straight to its place. */
@@ -297,19 +302,21 @@ static void on_readable(struct hg_session *session)
             settle_state(session);
             return;
         }
-        hg_session_run(session);
+        run(session, frame_budget(session, true));
         return;
     }
     if (left > 0) {
-        if (left + READ_BYTES > HG_SCRATCH_BYTES)
-            return; /* whole frames are left over: the ready list will get to them */
+        if (left + READ_BYTES > HG_SCRATCH_BYTES) {
+            hg_session_make_ready(session); /* these are whole frames: they come first */
+            return;
+        }
         memcpy(worker->scratch, in->data + session->in_at, left);
     }
     size_t n = receive(session, worker->scratch + left, READ_BYTES);
     if (n > 0) {
         uint64_t need;
         size_t have = left + n;
-        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session), &need);
+        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session, true), &need);
         keep(session, worker->scratch + done, have - done, need);
     }
     settle_state(session);
@@ -447,6 +454,8 @@ void hg_session_flush(struct hg_session *session)
         size_t before = session->out.bytes;
         int rc = hg_out_flush(&session->out, session->fd);
         hg_counter_add(&session->worker->bytes_written, before - session->out.bytes);
+        if (session->out.bytes < before)
+            session->active_us = session->worker->loop.now_us;
         if (rc < 0) {
             hg_session_close(session);
             return;
@@ -474,10 +483,14 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
             hg_session_close(session);
     } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
         hg_session_close(session);
-    } else if (idle_us > 0 && session->queue_len == 0 && session->wait == HG_WAIT_NONE &&
-               now_us - session->active_us >= idle_us) {
-        hg_counter_add(&session->worker->idle_closed, 1);
-        hg_session_close(session);
+    } else if (session->queue_len == 0 && session->wait == HG_WAIT_NONE) {
+        uint64_t quiet_us = now_us - session->active_us;
+        if (session->closing && quiet_us >= CLOSING_US) {
+            hg_session_close(session);
+        } else if (idle_us > 0 && quiet_us >= idle_us) {
+            hg_counter_add(&session->worker->idle_closed, 1);
+            hg_session_close(session);
+        }
     }
 }
 
@@ -522,11 +535,31 @@ void hg_session_select(struct hg_session *session, struct hg_bucket *bucket)
     bool was_ready = !hg_list_empty(&session->ready);
     hg_list_remove(&session->ready);
     use_lane(session, bucket);
+    session->no_place = false;
     if (session->dead)
         return;
     renew_privileges(session);
     if (was_ready)
         hg_session_make_ready(session);
+}
+
+/* Selects a bucket that the client did not ask for, if it has a place left; else none, and the
+   client is told so when it wants something of it. */
+static void start_in(struct hg_session *session, struct hg_bucket *bucket)
+{
+    bool is_in = session->lane != NULL && session->lane->bucket == bucket;
+    bool full = bucket != NULL && !is_in && hg_bucket_is_full(bucket);
+    hg_session_select(session, full ? NULL : bucket);
+    session->no_place = full;
+    session->chose = false;
+}
+
+static void start_anonymous(struct hg_session *session)
+{
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    const struct hg_directory *directory = session->worker->directory;
+    struct hg_span name = hooks->anonymous_bucket(hooks->app, directory);
+    start_in(session, name.len > 0 ? hg_directory_bucket(directory, name) : NULL);
 }
 
 void hg_session_adopt(struct hg_session *session)
@@ -540,9 +573,8 @@ void hg_session_adopt(struct hg_session *session)
             return;
         }
         session->user = hooks->find_user(hooks->app, directory, name);
-    } else if (session->lane == NULL) {
-        struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
-        use_lane(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
+    } else if (session->lane == NULL && !session->chose) {
+        start_anonymous(session);
     }
     if (!directory->settings.login_required)
         session->logged_in = true;
@@ -566,24 +598,20 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
     struct hg_bucket *same = hg_directory_bucket(directory, hg_span_str(name));
-    if (same != NULL && (!hooks->may_see(hooks->app, directory, user, hg_span_str(name)) ||
-                         hg_bucket_is_full(same)))
+    if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
         same = NULL;
-    hg_session_select(session, same);
+    start_in(session, same);
 }
 
 void hg_session_log_out(struct hg_session *session)
 {
     if (session->user_name == NULL)
         return;
-    struct hg_front_hooks *hooks = &session->worker->front->hooks;
-    const struct hg_directory *directory = session->worker->directory;
     free(session->user_name);
     session->user_name = NULL;
     session->user = NULL;
-    session->logged_in = !directory->settings.login_required;
-    struct hg_span start = hooks->anonymous_bucket(hooks->app, directory);
-    hg_session_select(session, start.len > 0 ? hg_directory_bucket(directory, start) : NULL);
+    session->logged_in = !session->worker->directory->settings.login_required;
+    start_anonymous(session);
 }
 
 void *hg_session_login(const struct hg_session *session)

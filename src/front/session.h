@@ -69,6 +69,8 @@ struct hg_session {
     bool full;   /* the socket takes no more: wait for EV_WRITE */
     bool paused; /* reading stopped for output */
     bool logged_in;
+    bool chose;        /* the client has selected a bucket, or none, itself */
+    bool no_place;     /* the bucket that it would start in has as many connections as it may */
     bool over_limit;   /* accepted over the limit: first request gets 0x85 */
     uint32_t features; /* set of enum hg_feature */
     uint32_t privileges;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/dispatch.h"
 #include "front/held.h"
 #include "front/request.h"
 #include "front/session.h"
@@ -105,6 +106,7 @@ static void close_drained_stores(struct hg_worker *worker)
 static void on_cleanup(struct hg_hook *hook)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, cleanup_hook);
+    hg_held_poke_wanted(worker);
     while (!hg_list_empty(&worker->dead)) {
         struct hg_session *session =
             HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty);
@@ -192,8 +194,9 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
         struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
         if (!session->dead)
             hg_session_adopt(session);
+        if (!session->dead)
+            hg_dispatch_refuse_ended(session);
     }
-    hg_held_sweep(worker);
     drain_removed_stores(worker);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (worker->stores[slot] != NULL)
@@ -309,20 +312,26 @@ static void on_stop_letter(struct hg_letter *letter, void *receiver)
 
 /* ---- the thread ---- */
 
+static void close_store(struct hg_store **store, struct hg_upstream **of)
+{
+    if (*store == NULL)
+        return;
+    (*store)->ops->free(*store);
+    hg_upstream_unref(*of);
+    *store = NULL;
+    *of = NULL;
+}
+
 void hg_worker_close(struct hg_worker *worker)
 {
+    worker->stopping = true; /* letters may still come, and find nothing to do */
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        struct hg_store *stores[2] = {worker->stores[slot], worker->draining_stores[slot]};
-        struct hg_upstream *owners[2] = {worker->store_of[slot], worker->draining_of[slot]};
-        for (unsigned i = 0; i < 2; i++) {
-            if (stores[i] == NULL)
-                continue;
-            stores[i]->ops->free(stores[i]);
-            hg_upstream_unref(owners[i]);
-        }
+        close_store(&worker->stores[slot], &worker->store_of[slot]);
+        close_store(&worker->draining_stores[slot], &worker->draining_of[slot]);
     }
+    worker->stores_draining = 0;
     while (!hg_list_empty(&worker->dead))
         hg_session_free(HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty));
     release_lanes(worker);

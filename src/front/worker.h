@@ -78,7 +78,8 @@ struct hg_worker {
     struct hg_hook ready_hook, client_hook, cleanup_hook;
     struct hg_timer timer;
     bool draining, stopping;
-    bool lanes_idle; /* some lane has no users any more */
+    bool lanes_idle;   /* some lane has no users any more */
+    bool pokes_wanted; /* some lane wants others to be told of a refund */
     unsigned stores_draining;
     struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];

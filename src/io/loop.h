@@ -55,8 +55,8 @@ void hg_loop_stop(struct hg_loop *loop);
 /* One turn; waits only if `wait`. For tests, and what hg_loop_run does. */
 void hg_loop_turn(struct hg_loop *loop, bool wait);
 
-/* Calls hook->fn at the end of every turn until the hook is removed from its list. Within a stage
-   hooks run in the order of their registration. */
+/* Calls hook->fn at the end of every turn until the hook is unhooked, which may be done from any
+   hook. Within a stage hooks run in the order of their registration. */
 void hg_loop_hook(struct hg_loop *loop, enum hg_stage stage, struct hg_hook *hook,
                   void (*fn)(struct hg_hook *));
 /* From a hook too, whichever hook it is. */

@@ -52,6 +52,7 @@ struct stage {
     struct hg_worker *workers;
     unsigned worker_count;
     bool threads;
+    int epolls[STAGE_WORKERS];         /* of the workers' loops, when turned by hand */
     struct hg_front_settings settings; /* of the next directory */
     struct hg_directory *directory;    /* in force */
     struct stage_upstream upstreams[2];
@@ -105,7 +106,8 @@ struct fakestore *stage_store(struct stage *stage);
 void stage_advance(uint64_t us);
 /* One turn of each loop. */
 void stage_turn(struct stage *stage);
-/* Turns until nobody has work left. */
+/* Turns until nobody has work left, and no event is left that would wake a loop at once: one that
+   spins fails the test. */
 void stage_run(struct stage *stage);
 /* The clock moves on to the next slot (or slice) of the credits, which begins; the loops are not
    turned. */

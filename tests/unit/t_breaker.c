@@ -63,8 +63,28 @@ static bool timeouts(uint32_t n, uint32_t keys)
 {
     bool opened = false;
     for (uint32_t i = 0; i < n; i++)
-        opened = hg_breaker_tell_timeout(&b, 1000 + i % keys, now);
+        opened = hg_breaker_tell_timeout(&b, 1000 + i % keys, false, now);
     return opened;
+}
+
+/* Half of what was sent must have timed out, unless no connection says anything at all. */
+static void test_silence_needs_no_half(void **state)
+{
+    (void)state;
+    for (int silent = 0; silent < 2; silent++) {
+        bool opened = false;
+        begin();
+        up();
+        hg_breaker_tell_sent(&b, 1000, now);
+        for (uint32_t i = 0; i < 20; i++)
+            opened = hg_breaker_tell_timeout(&b, i % 4, silent == 1, now);
+        assert_int_equal(opened, silent == 1);
+        assert_state(silent == 1 ? HG_BREAKER_OPEN : HG_BREAKER_CLOSED);
+    }
+    begin(); // one slow key closes nothing, however silent it is
+    up();
+    for (uint32_t i = 0; i < 40; i++)
+        assert_false(hg_breaker_tell_timeout(&b, 7, true, now));
 }
 
 static void test_closed_connects_at_will(void **state)
@@ -363,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_connects_at_will),
+        cmocka_unit_test(test_silence_needs_no_half),
         cmocka_unit_test(test_one_refused_connect_opens_if_nothing_lives),
         cmocka_unit_test(test_three_failures_open),
         cmocka_unit_test(test_a_success_or_calm_starts_the_count_again),
