@@ -104,9 +104,8 @@ void hg_session_make_ready(struct hg_session *session)
     hg_loop_again(&worker->loop);
 }
 
-/* Frames that the session may still have in this turn: its own share, and while several tenants are
-   active no more than their tenant's, so that ten connections are not ten shares. One that comes
-   with new frames then gets in line behind those of its tenant that have some left over. */
+/* Frames that the session may still have in this turn. One that comes with new frames gets in line
+   behind those of its tenant that have some left over. */
 static unsigned frame_budget(struct hg_session *session, bool in_line)
 {
     struct hg_worker *worker = session->worker;
@@ -116,12 +115,11 @@ static unsigned frame_budget(struct hg_session *session, bool in_line)
         lane->turn_frames = 0;
         worker->active_lanes++;
     }
-    if (worker->active_lanes <= 1 && worker->active_lanes_before <= 1)
-        return HG_SESSION_FRAMES_PER_TURN;
-    if (lane->turn_frames >= HG_SESSION_FRAMES_PER_TURN ||
-        (in_line && !hg_list_empty(&lane->ready)))
+    unsigned share = hg_lane_share(worker);
+    if (lane->turn_frames >= share || (in_line && !hg_list_empty(&lane->ready)))
         return 0;
-    return HG_SESSION_FRAMES_PER_TURN - lane->turn_frames;
+    unsigned left = share - lane->turn_frames;
+    return left < HG_SESSION_FRAMES_PER_TURN ? left : HG_SESSION_FRAMES_PER_TURN;
 }
 
 static void pause_session(struct hg_session *session)
@@ -247,11 +245,6 @@ static void run(struct hg_session *session, unsigned budget)
     settle_state(session);
 }
 
-void hg_session_run(struct hg_session *session)
-{
-    run(session, frame_budget(session, false));
-}
-
 void hg_session_run_one(struct hg_session *session)
 {
     run(session, 1);
@@ -279,7 +272,7 @@ static size_t receive(struct hg_session *session, uint8_t *room, size_t bytes)
     return 0;
 }
 
-static void on_readable(struct hg_session *session)
+static void read_more(struct hg_session *session, bool in_line)
 {
     struct hg_worker *worker = session->worker;
     struct hg_blob *in = session->in;
@@ -292,7 +285,12 @@ static void on_readable(struct hg_session *session)
         return;
     }
     if (!hg_list_empty(&session->ready))
-        return; /* it has frames left over, and its turn comes */
+        return; /* its turn comes */
+    if (frame_budget(session, in_line) == 0) {
+        session->unread = true; /* the bytes are better off in the socket than in a copy */
+        hg_session_make_ready(session);
+        return;
+    }
     if (in != NULL && session->in_at == 0 && session->in_need > in->len &&
         session->in_need <= in->cap && session->in_need > LARGE_FRAME) {
         /* The rest of a large frame goes straight to its place. */
@@ -302,7 +300,7 @@ static void on_readable(struct hg_session *session)
             settle_state(session);
             return;
         }
-        run(session, frame_budget(session, true));
+        run(session, frame_budget(session, in_line));
         return;
     }
     if (left > 0) {
@@ -316,10 +314,21 @@ static void on_readable(struct hg_session *session)
     if (n > 0) {
         uint64_t need;
         size_t have = left + n;
-        size_t done = eat(session, worker->scratch, have, NULL, frame_budget(session, true), &need);
+        size_t done =
+            eat(session, worker->scratch, have, NULL, frame_budget(session, in_line), &need);
         keep(session, worker->scratch + done, have - done, need);
     }
     settle_state(session);
+}
+
+void hg_session_run(struct hg_session *session)
+{
+    bool unread = session->unread && !session->dead && (wanted_events(session) & EV_READ) != 0;
+    session->unread = false;
+    if (session->in == NULL && unread)
+        read_more(session, false);
+    else
+        run(session, frame_budget(session, false));
 }
 
 /* The client has stopped sending while its request waits: it gets its refusal now. */
@@ -348,7 +357,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     if ((what & ~want & (EV_READ | EV_WRITE | EV_CLOSED)) != 0 && !session->dead)
         drop_unwanted(session);
     if ((what & want & EV_READ) && !session->dead)
-        on_readable(session);
+        read_more(session, true);
     if ((what & want & EV_CLOSED) && !session->dead)
         on_hang_up(session);
 }

@@ -26,6 +26,7 @@
 #include "io/out.h"
 
 #define HG_SESSION_FRAMES_PER_TURN   64
+#define HG_LANE_FRAMES_ALONE         1024 /* of a tenant in a turn, while no other is active */
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384 /* limit of a frame before a login */
@@ -68,6 +69,7 @@ struct hg_session {
     bool dead;
     bool full;   /* the socket takes no more: wait for EV_WRITE */
     bool paused; /* reading stopped for output */
+    bool unread; /* there is something to read, when the turn of its tenant comes */
     bool logged_in;
     bool chose;        /* the client has selected a bucket, or none, itself */
     bool no_place;     /* the bucket that it would start in has as many connections as it may */
@@ -86,6 +88,15 @@ struct hg_session {
     hg_counter requests;
     struct hg_addr peer;
 };
+
+/* Frames that a tenant may have in this turn. While several are active it is what one connection
+   may have, so that ten connections are not ten shares; and a turn has an end in any case, so that
+   who comes next does not wait behind a flood. */
+static inline unsigned hg_lane_share(const struct hg_worker *worker)
+{
+    bool alone = worker->active_lanes <= 1 && worker->active_lanes_before <= 1;
+    return alone ? HG_LANE_FRAMES_ALONE : HG_SESSION_FRAMES_PER_TURN;
+}
 
 HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker, int fd,
                                               const struct hg_addr *peer, bool over_limit);

@@ -20,14 +20,13 @@
 
 /* ---- ends of turns ---- */
 
-static void run_ready_lane(struct hg_worker *worker, struct hg_lane *lane, bool alone)
+static void run_ready_lane(struct hg_worker *worker, struct hg_lane *lane)
 {
     struct hg_list now;
     hg_list_init(&now);
     hg_list_splice(&now, &lane->ready);
     while (!hg_list_empty(&now)) {
-        if (!alone && lane->turn == worker->loop.turns &&
-            lane->turn_frames >= HG_SESSION_FRAMES_PER_TURN)
+        if (lane->turn == worker->loop.turns && lane->turn_frames >= hg_lane_share(worker))
             break;
         struct hg_session *session = HG_CONTAINER_OF(hg_list_first(&now), struct hg_session, ready);
         hg_list_remove(&session->ready);
@@ -45,12 +44,10 @@ static void on_ready(struct hg_hook *hook)
     struct hg_list lanes;
     hg_list_init(&lanes);
     hg_list_splice(&lanes, &worker->ready_lanes);
-    bool alone = !hg_list_empty(&lanes) && lanes.next->next == &lanes &&
-                 worker->active_lanes <= 1 && worker->active_lanes_before <= 1;
     while (!hg_list_empty(&lanes)) {
         struct hg_lane *lane = HG_CONTAINER_OF(hg_list_first(&lanes), struct hg_lane, ready_node);
         hg_list_remove(&lane->ready_node);
-        run_ready_lane(worker, lane, alone);
+        run_ready_lane(worker, lane);
         if (!hg_list_empty(&lane->ready)) {
             if (hg_list_empty(&lane->ready_node))
                 hg_list_append(&worker->ready_lanes, &lane->ready_node);
