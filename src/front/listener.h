@@ -11,9 +11,8 @@
 
 #define HG_ACCEPT_BUDGET   64
 #define HG_ACCEPT_PAUSE_US 100000
-#define HG_OVER_LIMIT_GUESTS                                                                       \
-    256 /* connections over the limit that are told so; more are closed                            \
-         */
+/* Connections over the limit that are told so; more are closed at once. */
+#define HG_OVER_LIMIT_GUESTS 256
 
 struct hg_listeners;
 

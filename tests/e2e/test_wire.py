@@ -558,7 +558,9 @@ def test_idle_connections_are_closed():
 def test_connection_limit():
     """One too many is accepted, told 0x85 in reply to its first request, and closed."""
     with Headgate({"max_connections": 5}) as daemon:
-        clients = [daemon.client() for _ in range(5)]
+        clients = [daemon.client()]
+        poll(lambda: clients[0].stat()["curr_connections"] == "1", what="nobody else")
+        clients += [daemon.client() for _ in range(4)]
         for client in clients:
             client.noop()
         with Client(daemon.address) as extra:

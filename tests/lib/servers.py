@@ -56,6 +56,15 @@ def answers(address):
         return False
 
 
+def is_pid(address, pid):
+    """True when the server there is that process, not another run's that took the port first."""
+    try:
+        with Client(address, timeout=1.0) as client:
+            return client.stat().get("pid") == str(pid)
+    except (OSError, Closed, AssertionError):
+        return False
+
+
 class Process:
     """A child with its standard error in a file."""
 
@@ -145,7 +154,9 @@ class Memcached:
             else "%s:%d" % (self.host, self.port)
 
     def start(self):
+        fixed = self.port
         for _ in range(5):
+            self.port = fixed
             if self.unix_path:
                 where = ["-s", self.unix_path]
             else:
@@ -159,7 +170,7 @@ class Memcached:
             self.process = Process(argv, self.directory, "memcached")
             deadline = time.monotonic() + scaled(5)
             while self.process.alive() and time.monotonic() < deadline:
-                if answers(self.address):
+                if is_pid(self.address, self.process.pid):
                     return self
                 time.sleep(0.01)
             log = self.process.stderr()
