@@ -159,12 +159,12 @@ static void t_late_reply_meets_nobody(void **state)
     struct pair pair;
     struct note first, second;
     pair_init(&pair, false);
-    pair.limits.timeout_us = 1000;
     pair_get(&pair, &first, "slow");
     pair_turn(&pair);
-    hg_link_tick(pair.link, pair.rig.loop.now_us);
+    uint64_t end_us = first.call.sent_us + pair.limits.timeout_us;
+    hg_link_tick(pair.link, end_us - 1);
     assert_int_equal(first.done, 0);
-    hg_link_tick(pair.link, pair.rig.loop.now_us + 1000);
+    hg_link_tick(pair.link, end_us);
     assert_int_equal(first.done, 1);
     assert_int_equal(first.result.fault, HG_FAULT_TIMEOUT);
     assert_int_equal(pair.timeouts, 1);
