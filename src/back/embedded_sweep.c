@@ -127,7 +127,7 @@ static int sweep_some(struct hg_embedded_writer *writer)
 {
     struct hg_embedded_sweep *sweep = &writer->sweep;
     uint8_t key[HG_EMBEDDED_KEY_BYTES];
-    uint32_t key_len, dead;
+    uint32_t key_len = 0, dead = 0;
     struct hg_embedded_tenant *gone = NULL;
     int rc = walk(writer, key, &key_len, &dead);
     if (rc == 0 && key_len == 0 && (gone = dying_tenant(writer)) != NULL)

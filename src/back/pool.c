@@ -80,6 +80,12 @@ static void count_waiting(struct hg_pool *pool, int n)
     hg_counter_set(&pool->counters->values[HG_UPSTREAM_WAITING], pool->waiting_count);
 }
 
+/* Is there nothing to wait for: no connection that may get room, and none that comes up? */
+static bool is_in_vain(const struct hg_pool *pool)
+{
+    return pool->coming == NULL && (pool->hung || (pool->draining && pool->link_count == 0));
+}
+
 static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
                                    struct hg_link *bound)
 {
@@ -89,9 +95,7 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_FULL, 1);
         return refuse(pool, call, HG_FAULT_QUEUE_FULL);
     }
-    if (pool->draining && pool->link_count == 0)
-        return refuse(pool, call, HG_FAULT_DOWN);
-    if (hg_pool_is_silent(pool)) {
+    if (is_in_vain(pool)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
         return refuse(pool, call, HG_FAULT_DOWN);
     }
@@ -133,6 +137,13 @@ static struct hg_link *bound_link(const struct hg_pool *pool, const struct hg_ca
     return link != NULL && link->pool == pool ? link : NULL;
 }
 
+/* What hangs is used only if no other connection can be tried now, and none has failed yet. */
+static struct hg_link *pick_hung(struct hg_pool *pool)
+{
+    hg_pool_grow(pool);
+    return pool->coming != NULL || pool->trial_failed ? NULL : hg_pool_pick(pool);
+}
+
 enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
 {
     struct hg_link *link = NULL;
@@ -149,6 +160,8 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
         return wait_in_line(pool, call, bound);
     if (HG_UNLIKELY(bound != NULL))
         link = bound->state == HG_LINK_READY && hg_link_has_slack(bound) ? bound : NULL;
+    else if (HG_UNLIKELY(pool->hung))
+        link = pick_hung(pool);
     else if (HG_LIKELY(pool->waiting_count == pool->waiting_bound || call == pool->waking))
         link = hg_pool_pick(pool);
     if (HG_UNLIKELY(link == NULL))
@@ -297,8 +310,7 @@ bool hg_pool_tick(struct hg_pool *pool, uint64_t now_us)
 {
     bool busy = hg_pool_tick_links(pool, now_us);
     if (pool->waiting_count > 0) {
-        if (!hg_server_may_send(pool->server) || (pool->draining && pool->link_count == 0) ||
-            hg_pool_is_silent(pool))
+        if (!hg_server_may_send(pool->server) || is_in_vain(pool))
             hg_pool_fail_waiting(pool, HG_FAULT_DOWN);
         else if (now_us >= pool->waiting_end_us)
             expire_waiting(pool, now_us);

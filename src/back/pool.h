@@ -18,8 +18,12 @@
 // pass by. A wake-up is due whenever a call waits and a link gets room; the tick looks after it in
 // any case. New calls do not pass those that wait for any link.
 //
+// When no link has heard a byte for as long as a time-out, the pool is hung: one more connection is
+// tried, which must answer a NOOP; calls wait for that, and are refused if it fails.
+//
 // The server's breaker is asked before each connect and told of everything. While it is open, calls
-// are refused at once, and one worker of the process connects and asks NOOP.
+// are refused at once, and one worker of the process connects and asks NOOP. Other connections,
+// too, have to answer a NOOP before they are used when they replace one that failed.
 //
 // Belongs to the worker's thread.
 #ifndef HG_BACK_POOL_H
@@ -68,11 +72,15 @@ struct hg_pool {
     struct hg_retry retry;
     uint32_t worker;
     bool draining, closing;
+    bool hung;         /* no link has heard a byte for a whole time-out, though it should have */
+    bool trial_failed; /* nor could another be made since */
 
     struct hg_link **links; /* all that are not DEAD */
     uint32_t link_count, link_cap;
     uint32_t up_count;      /* READY or DRAINING */
     struct hg_link *coming; /* the one that comes up; perhaps its name is still looked up */
+    enum hg_breaker_connect coming_kind;
+    bool in_doubt;          /* the last one failed: the next must answer before it is used */
     uint64_t coming_end_us; /* when it is given up */
     uint64_t ask_again_us;  /* the breaker said: not before */
     uint64_t told_us;       /* when the breaker last heard how much was sent */

@@ -9,9 +9,6 @@
 
 /* Begins to make a connection, if one may be made now. */
 void hg_pool_grow(struct hg_pool *pool);
-/* Has every link a request that is past its time-out, and no reply since? The breaker may still be
-   closed then (it looks at many keys); to wait for room would only add a time-out to each. */
-bool hg_pool_is_silent(const struct hg_pool *pool);
 /* Looks after all links; true while there is something to look after. */
 bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us);
 /* Tells the breaker how much was sent. */

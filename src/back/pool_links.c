@@ -17,11 +17,6 @@
 
 static const struct hg_link_owner owner;
 
-static enum hg_breaker_connect kind_of(const struct hg_link *link)
-{
-    return link->probe ? HG_BREAKER_PROBE : HG_BREAKER_CONNECT;
-}
-
 static bool is_up(enum hg_link_state state)
 {
     return state == HG_LINK_READY || state == HG_LINK_DRAINING;
@@ -51,9 +46,16 @@ static bool all_stuck(const struct hg_pool *pool)
     return all_waited(pool, limit_us < STUCK_MIN_US ? STUCK_MIN_US : limit_us);
 }
 
-bool hg_pool_is_silent(const struct hg_pool *pool)
+/* Has no link that is up heard a byte for a whole time-out, though something is due on each? */
+static bool all_silent(const struct hg_pool *pool, uint64_t now_us)
 {
-    return all_waited(pool, pool->conf->link.timeout_us);
+    for (uint32_t i = 0; i < pool->link_count; i++) {
+        const struct hg_link *link = pool->links[i];
+        if (is_up(link->state) &&
+            (hg_link_pending(link) == 0 || now_us - link->heard_us < pool->conf->link.timeout_us))
+            return false;
+    }
+    return pool->up_count > 0;
 }
 
 static struct hg_link *add_link(struct hg_pool *pool)
@@ -92,9 +94,11 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
 }
 
 /* Connects pool->coming: at once if the address is known, else when its name has been looked up.
-   While other links are up, where they lead to is good enough. */
-static void connect_coming(struct hg_pool *pool, bool probe)
+   While other links are up, where they lead to is good enough. After a failure a connection proves
+   little: a kernel makes them for a process that hangs. So it must answer something first. */
+static void connect_coming(struct hg_pool *pool)
 {
+    bool probe = pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt;
     uint64_t now_us = pool->hub->loop->now_us;
     uint64_t since_us = now_us > ADDRS_FRESH_US ? now_us - ADDRS_FRESH_US : 0;
     pool->coming->probe = probe;
@@ -115,7 +119,7 @@ void hg_pool_grow(struct hg_pool *pool)
     uint64_t now_us = pool->hub->loop->now_us, next_us;
     if (pool->coming != NULL || pool->draining || pool->closing || now_us < pool->ask_again_us)
         return;
-    if (pool->link_count >= pool->conf->share || all_stuck(pool))
+    if (pool->link_count >= pool->conf->share || (!pool->hung && all_stuck(pool)))
         return;
     enum hg_breaker_connect how =
         hg_server_take_connect(pool->server, pool->worker, now_us, &next_us);
@@ -135,8 +139,9 @@ void hg_pool_grow(struct hg_pool *pool)
     if (how == HG_BREAKER_PROBE)
         hg_upstream_count(pool->counters, HG_UPSTREAM_PROBES, 1);
     pool->coming = link;
+    pool->coming_kind = how;
     pool->coming_end_us = now_us + pool->conf->connect_timeout_us;
-    connect_coming(pool, how == HG_BREAKER_PROBE);
+    connect_coming(pool);
 }
 
 static void on_ready(struct hg_link *link)
@@ -147,9 +152,11 @@ static void on_ready(struct hg_link *link)
         if (pool->server->named)
             hg_server_start_with(pool->server, hg_link_addr(link));
     }
+    pool->in_doubt = pool->hung = pool->trial_failed = false;
     count_up(pool, 1);
     hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECTS, 1);
-    hg_server_tell_connected(pool->server, pool->worker, kind_of(link), pool->hub->loop->now_us);
+    hg_server_tell_connected(pool->server, pool->worker, pool->coming_kind,
+                             pool->hub->loop->now_us);
     hg_list_prepend(&pool->ready, &link->node);
     hg_pool_note_use(pool, link);
     hg_pool_wake_later(pool);
@@ -196,8 +203,8 @@ static void on_timeout(struct hg_link *link, const struct hg_call *call, uint64_
     if (waited_us < pool->conf->link.timeout_us)
         return; /* the client's deadline, not the server's fault */
     hg_pool_tell_sent(pool, now_us);
-    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash, hg_pool_is_silent(pool),
-                           now_us);
+    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash,
+                           all_waited(pool, pool->conf->link.timeout_us), now_us);
 }
 
 struct move {
@@ -256,6 +263,8 @@ static void account_end(struct hg_pool *pool, const struct hg_link *link, enum h
             hg_upstream_count(pool->counters, HG_UPSTREAM_BAD_REPLIES, 1);
         bool failed =
             why == HG_LINK_GARBAGE || why == HG_LINK_SILENT || (why == HG_LINK_CLOSED && sent);
+        pool->in_doubt |= failed;
+        pool->hung &= pool->up_count > 0;
         hg_server_tell_lost(pool->server, pool->worker, failed, now_us);
         return;
     }
@@ -263,14 +272,15 @@ static void account_end(struct hg_pool *pool, const struct hg_link *link, enum h
     hg_resolve_forget(pool->resolver, pool->resolve);
     pool->resolve = NULL;
     if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY) {
-        hg_server_tell_abandoned(pool->server, pool->worker, kind_of(link));
+        hg_server_tell_abandoned(pool->server, pool->worker, pool->coming_kind);
         pool->ask_again_us = now_us + ASK_AGAIN_US;
         return;
     }
+    pool->trial_failed = pool->hung;
     hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
     if (pool->server->named && link->addrs != NULL)
         hg_server_start_with(pool->server, hg_link_addr(link) + 1);
-    hg_server_tell_failed(pool->server, pool->worker, kind_of(link), why == HG_LINK_REFUSED,
+    hg_server_tell_failed(pool->server, pool->worker, pool->coming_kind, why == HG_LINK_REFUSED,
                           now_us);
 }
 
@@ -352,10 +362,13 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
     if (pool->draining || now_us - pool->swept_us >= SECOND_US)
         sweep_idle(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);
-    if (!may_send) {
+    if (!may_send)
         end_up(pool);
+    pool->hung = all_silent(pool, now_us);
+    pool->trial_failed &= pool->hung;
+    pool->in_doubt |= pool->hung;
+    if (!may_send || pool->hung)
         hg_pool_grow(pool);
-    }
     uint32_t pending = hg_pool_pending(pool);
     hg_counter_set(&pool->counters->values[HG_UPSTREAM_PENDING], pending);
     return pending > 0 || pool->coming != NULL || !may_send;

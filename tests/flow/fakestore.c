@@ -164,8 +164,8 @@ static void free_store(struct hg_store *base)
 static void on_cleanup(struct hg_hook *hook)
 {
     struct fakestore *store = HG_CONTAINER_OF(hook, struct fakestore, cleanup_hook);
-    if (store->view_cap > 0)
-        memset(store->view, POISON, store->view_cap);
+    if (store->view_len > 0)
+        memset(store->view, POISON, store->view_len);
     store->view_len = 0;
 }
 

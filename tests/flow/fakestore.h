@@ -52,6 +52,7 @@ struct fakestore {
     bool (*must_wait)(struct fakestore *store, const struct hg_call *call);
     void (*on_free)(struct fakestore *store);
     void *ctx;
+    void *data; /* the test's, freed with the store */
 };
 
 struct fakestore *fakestore_new(struct hg_worker *worker);

@@ -3,7 +3,8 @@
 # Servers behind
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link tests/flow/t_link_values tests/flow/t_pool tests/flow/t_line \
-	tests/flow/t_outage tests/flow/t_memcached tests/flow/t_memcached_real tests/flow/t_workers
+	tests/flow/t_outage tests/flow/t_hang tests/flow/t_memcached tests/flow/t_memcached_real \
+	tests/flow/t_workers
 endif
 RIG = tests/flow/rig.c tests/flow/rig.h tests/flow/fake.c tests/flow/fake.h
 PAIR = tests/flow/pair.c tests/flow/pair.h $(RIG)
@@ -25,6 +26,9 @@ tests_flow_t_line_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_outage_SOURCES = tests/flow/t_outage.c $(SOLO)
 tests_flow_t_outage_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_outage_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_hang_SOURCES = tests/flow/t_hang.c $(SOLO)
+tests_flow_t_hang_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_hang_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_memcached_SOURCES = tests/flow/t_memcached.c $(RIG)
 tests_flow_t_memcached_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_memcached_LDADD = $(HG_BACK_TEST_LIBS)
@@ -39,31 +43,37 @@ tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
 	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits \
-	tests/flow/t_worker
+	tests/flow/t_worker tests/flow/t_worker_stress
+check_LIBRARIES = tests/flow/libstage.a
 endif
-STAGE = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h tests/flow/stagehooks.c \
-	tests/flow/stagehooks.h tests/flow/fakestore.c tests/flow/fakestore.h tests/flow/client.c \
-	tests/flow/client.h
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
-HG_STAGE_LIBS = libfront.a libio.a libcore.a libproto.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
-tests_flow_t_session_SOURCES = tests/flow/t_session.c $(STAGE)
+HG_STAGE_LIBS = tests/flow/libstage.a libfront.a libio.a libcore.a libproto.a libbase.a \
+	$(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_flow_libstage_a_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_libstage_a_SOURCES = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h \
+	tests/flow/stagehooks.c tests/flow/stagehooks.h tests/flow/fakestore.c \
+	tests/flow/fakestore.h tests/flow/client.c tests/flow/client.h
+tests_flow_t_session_SOURCES = tests/flow/t_session.c
 tests_flow_t_session_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_session_pressure_SOURCES = tests/flow/t_session_pressure.c $(STAGE)
+tests_flow_t_session_pressure_SOURCES = tests/flow/t_session_pressure.c
 tests_flow_t_session_pressure_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_pressure_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_session_end_SOURCES = tests/flow/t_session_end.c $(STAGE)
+tests_flow_t_session_end_SOURCES = tests/flow/t_session_end.c
 tests_flow_t_session_end_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_end_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_dispatch_SOURCES = tests/flow/t_dispatch.c $(STAGE)
+tests_flow_t_dispatch_SOURCES = tests/flow/t_dispatch.c
 tests_flow_t_dispatch_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_dispatch_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_dispatch_identity_SOURCES = tests/flow/t_dispatch_identity.c $(STAGE)
+tests_flow_t_dispatch_identity_SOURCES = tests/flow/t_dispatch_identity.c
 tests_flow_t_dispatch_identity_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_dispatch_identity_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_held_credits_SOURCES = tests/flow/t_held_credits.c $(STAGE)
+tests_flow_t_held_credits_SOURCES = tests/flow/t_held_credits.c
 tests_flow_t_held_credits_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_held_credits_LDADD = $(HG_STAGE_LIBS)
-tests_flow_t_worker_SOURCES = tests/flow/t_worker.c $(STAGE)
+tests_flow_t_worker_SOURCES = tests/flow/t_worker.c
 tests_flow_t_worker_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_worker_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_worker_stress_SOURCES = tests/flow/t_worker_stress.c
+tests_flow_t_worker_stress_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_worker_stress_LDADD = $(HG_STAGE_LIBS)

@@ -69,6 +69,8 @@ struct stage {
     unsigned job_count;
     unsigned logins_gone;
     struct hg_credit_tick last_tick;
+    void (*on_open)(struct stage *stage, struct fakestore *store); /* on its worker's thread */
+    void *ctx;                                                     /* the test's */
 };
 
 /* A stage with one bucket "default" without limits on a fake store; nobody is logged in, everybody

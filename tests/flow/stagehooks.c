@@ -3,6 +3,7 @@
 #include "stagehooks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- users ---- */
@@ -106,6 +107,7 @@ static void on_store_free(struct fakestore *store)
     __atomic_fetch_add(&of->freed, 1, __ATOMIC_SEQ_CST);
     if (of->stores[store->worker->index] == store)
         of->stores[store->worker->index] = NULL;
+    free(store->data);
 }
 
 static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worker *worker)
@@ -118,6 +120,8 @@ static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worke
     store->on_free = on_store_free;
     of->stores[worker->index] = store;
     __atomic_fetch_add(&of->opened, 1, __ATOMIC_SEQ_CST);
+    if (of->stage->on_open != NULL)
+        of->stage->on_open(of->stage, store);
     return &store->store;
 }
 

@@ -110,14 +110,15 @@ sed -n 's/^\.It Fl //p' "$top/doc/headgate.8" | sed 's/ Ar .*//; s/ , Fl /\n/; s
 diff "$scratch/is" "$scratch/listed" >"$scratch/out" 2>&1 && [ -s "$scratch/is" ]
 result $? "doc/headgate.8: options" "$scratch/out"
 
-# Outcomes and numbers that the prose repeats.
+# Numbers that the prose repeats: whoever changes one has to look for it in doc/.
+find "$top/src" -name '*.[ch]' -exec sed -e :a -e '/\\$/N; s/\\\n/ /; ta' {} + >"$scratch/source"
 for number in HG_SESSION_FRAMES_PER_TURN:64 HG_SESSION_QUEUE_MAX:1024 HG_OVER_LIMIT_GUESTS:256 \
     HG_SESSION_REPLY_GUESS:4096 HG_SESSION_LOGIN_FRAME_BYTES:16384 HG_SLOW_LOG_ENTRIES:128 \
     HG_LOG_PER_SECOND:10 HG_LOGINGUARD_FREE:3 HG_LOGINGUARD_STEP_US:100000 \
     HG_LOGINGUARD_MAX_US:2000000 HG_LOGINGUARD_FORGIVE_US:10000000 HG_USERS_NAME_MAX:128u \
     HG_LOGINGUARD_QUEUE_US:10000000 HG_BREAKER_FAILURES:3 HG_BREAKER_TIMEOUTS:20 \
-    HG_BREAKER_KEYS:4 HG_BREAKER_WINDOW_S:10 WAITING_MAX:10000; do
-    grep -rqE "define ${number%:*} +${number#*:}( |$)" "$top/src" || echo "$number"
+    HG_BREAKER_KEYS:4 HG_BREAKER_WINDOW_S:10 WAITING_MAX:10000 CLOSING_US:30000000 LINGER_US:1000000; do
+    grep -qE "define ${number%:*} +${number#*:}( |$)" "$scratch/source" || echo "$number"
 done >"$scratch/out"
 [ ! -s "$scratch/out" ]
 result $? "numbers that the prose repeats are those of the source" "$scratch/out"
