@@ -14,11 +14,10 @@ probe_c_CFLAGS = $(AM_CFLAGS) $(MEMCACHED_CFLAGS)
 probe_c_LDADD = $(MEMCACHED_LIBS)
 
 EXTRA_DIST += \
-	doc/clients.md \
 	tests/lib/flood.py tests/lib/mcbin.py tests/lib/servers.py \
 	tests/e2e/client_statuses.py tests/e2e/client_tools.py tests/e2e/conftest.py \
 	tests/e2e/credit_tools.py \
-	tests/e2e/test_admin.py tests/e2e/test_clients.py tests/e2e/test_credits.py tests/e2e/test_ctl_unit.py \
+	tests/e2e/test_admin.py tests/e2e/test_chaos.py tests/e2e/test_clients.py tests/e2e/test_credits.py tests/e2e/test_ctl_unit.py \
 	tests/e2e/test_failures.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
 	tests/e2e/test_ops.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_wire.py \

@@ -187,8 +187,8 @@ def test_idle_connections_cut_by_the_server():
         for number in range(10):
             assert client.set(b"k%d" % number, b"v").status == 0
             fake.cut()
-            # The end of the stream reaches the daemon before a request that follows it.
-            time.sleep(0.02)
+            poll(lambda: client.stat("upstreams")["store:0:connections"] == "0",
+                 what="the end of the idle connection noticed")
             frame = client.get(b"k%d" % number)
             assert frame.status == 0, "round %d: %s" % (number, show(frame))
     fake.stop()

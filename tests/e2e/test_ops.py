@@ -299,7 +299,7 @@ def test_second_sigterm_ends_at_once():
         poll(lambda: fake.count(Op.GET) >= 1, what="the request at the backend")
         begun = time.monotonic()
         daemon.process.signal(signal.SIGTERM)
-        time.sleep(0.1)
+        poll(lambda: "draining" in daemon.stderr(), what="the drain begun")
         assert daemon.process.alive()
         daemon.process.signal(signal.SIGTERM)
         daemon.process.wait(3)
