@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 static _Atomic int sink_fd = STDERR_FILENO;
 static _Atomic int sink_level = HG_LOG_INFO;
-static char *sink_path;
+static char *sink_path; /* under the lock, as is every change of the sink */
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -23,11 +25,26 @@ static int open_path(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+/* From now on lines go to `fd`, which is taken over. A file's number stays the same, so a thread in
+   the middle of a write never meets a closed one. 0 or -errno. */
+static int swap_sink(int fd)
+{
+    int old = atomic_load(&sink_fd);
+    if (old == STDERR_FILENO) {
+        atomic_store(&sink_fd, fd);
+        return 0;
+    }
+    int rc = dup3(fd, old, O_CLOEXEC) < 0 ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
 int hg_log_open(const char *path, enum hg_log_level level)
 {
-    atomic_store(&sink_level, (int)level);
-    if (path == NULL)
+    if (path == NULL) {
+        hg_log_set_level(level);
         return 0;
+    }
     int fd = open_path(path);
     if (fd < 0)
         return fd;
@@ -36,22 +53,29 @@ int hg_log_open(const char *path, enum hg_log_level level)
         close(fd);
         return -ENOMEM;
     }
-    free(sink_path);
-    sink_path = copy;
-    atomic_store(&sink_fd, fd);
-    return 0;
+    pthread_mutex_lock(&sink_lock);
+    int rc = swap_sink(fd);
+    if (rc == 0) {
+        char *old = sink_path;
+        sink_path = copy;
+        copy = old;
+        hg_log_set_level(level);
+    }
+    pthread_mutex_unlock(&sink_lock);
+    free(copy);
+    return rc;
 }
 
 int hg_log_reopen(void)
 {
-    if (sink_path == NULL)
-        return 0;
-    int fd = open_path(sink_path);
-    if (fd < 0)
-        return fd;
-    /* The number stays the same, so a thread in the middle of a write never meets a closed one. */
-    int rc = dup3(fd, atomic_load(&sink_fd), O_CLOEXEC) < 0 ? -errno : 0;
-    close(fd);
+    pthread_mutex_lock(&sink_lock);
+    int rc = 0;
+    if (sink_path != NULL) {
+        rc = open_path(sink_path);
+        if (rc >= 0)
+            rc = swap_sink(rc);
+    }
+    pthread_mutex_unlock(&sink_lock);
     return rc;
 }
 
@@ -62,11 +86,13 @@ void hg_log_set_level(enum hg_log_level level)
 
 void hg_log_close(void)
 {
+    pthread_mutex_lock(&sink_lock);
     int fd = atomic_exchange(&sink_fd, STDERR_FILENO);
     if (fd != STDERR_FILENO)
         close(fd);
     free(sink_path);
     sink_path = NULL;
+    pthread_mutex_unlock(&sink_lock);
 }
 
 /* True when the site may write a line in this second. */

@@ -4,8 +4,9 @@
 //   2026-01-31T12:00:00.123Z warn upstream=cache server=10.0.0.1:11211 msg="breaker opened"
 //
 // A call site writes at most HG_LOG_PER_SECOND lines a second; what it leaves out is counted and
-// told with its next line. The sink is the process's, as stderr is: set up once by main before any
-// thread starts, reopened on request. Lines are written with one write(2), so threads do not mix.
+// told with its next line. The sink is the process's, as stderr is; it may be opened, changed and
+// reopened on any thread while others write. Lines are written with one write(2), so threads do not
+// mix.
 #ifndef HG_BASE_LOG_H
 #define HG_BASE_LOG_H
 
@@ -25,11 +26,12 @@ struct hg_log_site {
     _Atomic uint64_t left_out;
 };
 
-/* `path` NULL: stderr. 0 or -errno; on an error the old sink stays. */
+/* `path` NULL: the sink stays, at first stderr. 0 or -errno; on an error sink and level stay. */
 HG_MUST_USE int hg_log_open(const char *path, enum hg_log_level level);
 /* Opens the same path again (after a rotation). */
 HG_MUST_USE int hg_log_reopen(void);
 void hg_log_set_level(enum hg_log_level level);
+/* Back to stderr; nobody may be writing. */
 void hg_log_close(void);
 
 void hg_log_at(struct hg_log_site *site, enum hg_log_level level, const char *fmt, ...)

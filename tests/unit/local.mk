@@ -191,3 +191,27 @@ tests_unit_t_item_memcached_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 tests_unit_t_embedded_model_SOURCES = tests/unit/t_embedded_model.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_model_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_model_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+
+# Base and I/O
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_blob tests/unit/t_log tests/unit/t_loop tests/unit/t_out \
+	tests/unit/t_sock tests/unit/t_directory
+endif
+HG_IO_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+HG_IO_TEST_LIBS = libio.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_blob_SOURCES = tests/unit/t_blob.c
+tests_unit_t_blob_LDADD = libbase.a $(CMOCKA_LIBS)
+tests_unit_t_log_SOURCES = tests/unit/t_log.c
+tests_unit_t_log_LDADD = libbase.a $(CMOCKA_LIBS)
+tests_unit_t_loop_SOURCES = tests/unit/t_loop.c
+tests_unit_t_loop_CPPFLAGS = $(HG_IO_TEST_CPPFLAGS)
+tests_unit_t_loop_LDADD = $(HG_IO_TEST_LIBS)
+tests_unit_t_out_SOURCES = tests/unit/t_out.c
+tests_unit_t_out_CPPFLAGS = $(HG_IO_TEST_CPPFLAGS)
+tests_unit_t_out_LDADD = $(HG_IO_TEST_LIBS)
+tests_unit_t_sock_SOURCES = tests/unit/t_sock.c
+tests_unit_t_sock_CPPFLAGS = $(HG_IO_TEST_CPPFLAGS)
+tests_unit_t_sock_LDADD = $(HG_IO_TEST_LIBS)
+tests_unit_t_directory_SOURCES = tests/unit/t_directory.c
+tests_unit_t_directory_CPPFLAGS = $(HG_IO_TEST_CPPFLAGS)
+tests_unit_t_directory_LDADD = libfront.a libio.a libcore.a libproto.a $(HG_IO_TEST_LIBS)
