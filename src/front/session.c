@@ -325,7 +325,7 @@ void hg_session_run(struct hg_session *session)
 {
     bool unread = session->unread && !session->dead && (wanted_events(session) & EV_READ) != 0;
     session->unread = false;
-    if (session->in == NULL && unread)
+    if (unread)
         read_more(session, false);
     else
         run(session, frame_budget(session, false));
