@@ -15,7 +15,7 @@ from credit_tools import admin, details, start
 from mcbin import Closed, Feature, Op, poll, request, scaled, set_extras, show
 from servers import Memcached, user_row
 
-SECONDS = 6
+SECONDS = 4
 BUCKETS = ("shop", "cache", "brief")
 
 
