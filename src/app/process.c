@@ -364,8 +364,7 @@ static void stop_threads(struct hg_process *process)
     hg_mailbox_fini(&process->house);
     hg_loop_fini(&process->house_loop);
     hg_logins_free(process->logins);
-    for (unsigned w = 0; w < count; w++)
-        hg_worker_free(&process->workers[w]);
+    hg_workers_free(process->workers, count);
     free(process->workers);
 }
 

@@ -19,6 +19,10 @@ struct hg_refusal {
 void hg_answer_result(struct hg_request *request, const struct hg_result *result);
 void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refusal);
 
+/* Counts a request whose client has gone: what a store has is charged as estimated, what none has
+   is given back. */
+void hg_answer_gone(struct hg_request *request);
+
 /* A request of the front end itself, or one that was refused before it became a request: encoded at
    once, or behind those under way. */
 struct hg_reply_of {

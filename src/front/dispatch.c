@@ -475,15 +475,7 @@ void hg_dispatch_cancel(struct hg_request *request)
     struct hg_worker *worker = request->session->worker;
     if (request->state != HG_REQUEST_DONE) {
         leave_store(request);
-        if (request->state == HG_REQUEST_WAITING && request->charge.charged &&
-            hg_credit_undo(worker->front->node, &request->lane->bucket->credit, &request->charge))
-            hg_held_room(worker, request->lane);
-        if (request->state == HG_REQUEST_SENT)
-            hg_counter_sub(&worker->in_flight, 1);
-        hg_counter_add(&worker->cmd_total, 1);
-        hg_counter_add(&worker->outcomes[HG_OUTCOME_CLIENT_GONE], 1);
-        hg_counter_add(&request->lane->requests, 1);
-        hg_counter_add(&request->lane->outcomes[HG_OUTCOME_CLIENT_GONE], 1);
+        hg_answer_gone(request);
     }
     hg_blob_unref(request->reply);
     hg_blob_unref(request->value_blob);

@@ -405,7 +405,7 @@ int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned i
         return rc;
     rc = -pthread_create(&worker->thread, NULL, run, worker);
     if (rc != 0)
-        hg_worker_free(worker);
+        hg_workers_free(worker, 1);
     return rc;
 }
 
@@ -416,8 +416,16 @@ void hg_worker_stop(struct hg_worker *worker)
     pthread_join(worker->thread, NULL);
 }
 
-void hg_worker_free(struct hg_worker *worker)
+void hg_workers_free(struct hg_worker *workers, unsigned count)
 {
-    hg_mailbox_fini(&worker->mailbox);
-    free_parts(worker);
+    bool any = true;
+    while (any) {
+        any = false;
+        for (unsigned w = 0; w < count; w++)
+            any |= hg_mailbox_deliver(&workers[w].mailbox);
+    }
+    for (unsigned w = 0; w < count; w++) {
+        hg_mailbox_fini(&workers[w].mailbox);
+        free_parts(&workers[w]);
+    }
 }

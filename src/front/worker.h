@@ -114,10 +114,11 @@ HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_dir
 /* Also from other workers: pass over the held requests. */
 void hg_worker_give_tick(struct hg_worker *worker);
 void hg_worker_begin_drain(struct hg_worker *worker);
-/* Ends the thread: closes its clients and stores. Nobody may post to it from now on but other
-   workers that still run; when all have stopped, hg_worker_free frees what is left. */
+/* Ends the thread: closes its clients and stores. Letters may still be posted to it. */
 void hg_worker_stop(struct hg_worker *worker);
-void hg_worker_free(struct hg_worker *worker);
+/* When all have stopped and nobody else posts any more: delivers the letters that are left, and
+   those that they lead to, and frees the workers. */
+void hg_workers_free(struct hg_worker *workers, unsigned count);
 
 /* A session or request refers to the lane, or no longer does. */
 void hg_worker_use_lane(struct hg_worker *worker, struct hg_lane *lane);

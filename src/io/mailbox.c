@@ -8,10 +8,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static void deliver_all(struct hg_mailbox *box)
+/* True when there were any. */
+static bool deliver_all(struct hg_mailbox *box)
 {
     struct hg_letter *stack = atomic_exchange_explicit(&box->stack, NULL, memory_order_acquire);
     struct hg_letter *queue = NULL;
+    bool any = stack != NULL;
     while (stack != NULL) {
         struct hg_letter *letter = stack;
         stack = letter->next;
@@ -23,6 +25,7 @@ static void deliver_all(struct hg_mailbox *box)
         queue = letter->next;
         letter->deliver(letter, box->receiver);
     }
+    return any;
 }
 
 static void on_poke(evutil_socket_t fd, short what, void *arg)
@@ -34,7 +37,7 @@ static void on_poke(evutil_socket_t fd, short what, void *arg)
         return;
     struct hg_mailbox *box = arg;
     hg_loop_stamp(box->loop);
-    deliver_all(box);
+    (void)deliver_all(box);
 }
 
 int hg_mailbox_init(struct hg_mailbox *box, struct hg_loop *loop, void *receiver)
@@ -53,9 +56,14 @@ int hg_mailbox_init(struct hg_mailbox *box, struct hg_loop *loop, void *receiver
     return 0;
 }
 
+bool hg_mailbox_deliver(struct hg_mailbox *box)
+{
+    return deliver_all(box);
+}
+
 void hg_mailbox_fini(struct hg_mailbox *box)
 {
-    deliver_all(box);
+    (void)deliver_all(box);
     event_del(&box->event);
     close(box->fd);
 }

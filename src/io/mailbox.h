@@ -8,6 +8,7 @@
 #define HG_IO_MAILBOX_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/attr.h"
 #include "io/loop.h"
@@ -33,6 +34,10 @@ void hg_mailbox_fini(struct hg_mailbox *box);
 
 /* From any thread. letter->deliver must be set. */
 void hg_mailbox_post(struct hg_mailbox *box, struct hg_letter *letter);
+
+/* When the loop turns no more: delivers what is in the box now. True when there was something, so
+   that letters which lead to letters elsewhere can be followed until all boxes are empty. */
+bool hg_mailbox_deliver(struct hg_mailbox *box);
 
 /* Without the loop: waits at most timeout_ms for letters and delivers them. */
 void hg_mailbox_wait(struct hg_mailbox *box, int timeout_ms);

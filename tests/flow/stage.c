@@ -235,8 +235,7 @@ void stage_close(struct stage *stage)
         hg_job_answer(job);
     for (unsigned w = 0; w < stage->worker_count; w++)
         check_worker(&stage->workers[w]);
-    for (unsigned w = 0; w < stage->worker_count; w++)
-        hg_worker_free(&stage->workers[w]);
+    hg_workers_free(stage->workers, stage->worker_count);
     hg_directory_unref(stage->directory);
     for (unsigned i = 0; i < stage->bucket_count; i++) {
         check_bucket(stage, stage->buckets[i]);

@@ -341,6 +341,26 @@ static void test_gone_between_release_and_dispatch(void **state)
     scene_close(&s);
 }
 
+/* What a store has been given is charged, whoever reads its answer. */
+static void test_gone_while_under_way(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_tight(&s, 10);
+    s.store->answers = false;
+    client_add_op(&s.client, HG_OPCODE_DELETE, "a", 1);
+    client_add_op(&s.client, HG_OPCODE_GET, "b", 2);
+    scene_send(&s);
+    hg_session_close(stage_session(&s.stage));
+    stage_run(&s.stage);
+    assert_int_equal(used(&s), 2);
+    assert_int_equal(hg_counter_get(&lane(&s)->units), 2);
+    assert_int_equal(hg_counter_get(&lane(&s)->ru), 1);
+    assert_int_equal(hg_counter_get(&lane(&s)->wu), 1);
+    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_CLIENT_GONE), 2);
+    scene_close(&s);
+}
+
 static void test_gone_while_held_leaves_its_turn(void **state)
 {
     (void)state;
@@ -637,6 +657,7 @@ int main(void)
         cmocka_unit_test(test_second_refund_of_a_turn),
         cmocka_unit_test(test_refused_later_gives_back),
         cmocka_unit_test(test_gone_between_release_and_dispatch),
+        cmocka_unit_test(test_gone_while_under_way),
         cmocka_unit_test(test_gone_while_held_leaves_its_turn),
         cmocka_unit_test(test_held_too_long),
         cmocka_unit_test(test_reject_status),

@@ -126,7 +126,7 @@ void server_stop(struct server *server)
 {
     hg_logins_stop(server->logins);
     hg_worker_stop(server->worker);
-    hg_worker_free(server->worker);
+    hg_workers_free(server->worker, 1);
     const struct hg_login_stats *stats = hg_logins_stats(server->logins);
     assert_int_equal(stats->started,
                      stats->succeeded + stats->failed + stats->refused_slowed + stats->cancelled);

@@ -257,7 +257,7 @@ static void test_worker_ends_first(void **state)
     POLL(server_stats(server)->started == 3);
     hg_worker_stop(server->worker);
     hg_logins_stop(server->logins);
-    hg_worker_free(server->worker);
+    hg_workers_free(server->worker, 1);
     assert_int_equal(server_stats(server)->cancelled, 3);
     hg_logins_free(server->logins);
     for (unsigned i = 0; i < 3; i++)
