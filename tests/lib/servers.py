@@ -588,6 +588,3 @@ def bucket_details(client, name):
     rows = client.stat("bucket_details " + name)
     assert list(rows) == [name], rows
     return json.loads(rows[name])
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]
