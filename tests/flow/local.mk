@@ -43,7 +43,7 @@ tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
 	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits \
-	tests/flow/t_worker tests/flow/t_worker_stress
+	tests/flow/t_worker tests/flow/t_worker_listener tests/flow/t_worker_stress
 check_LIBRARIES = tests/flow/libstage.a
 endif
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
@@ -77,3 +77,6 @@ tests_flow_t_worker_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_worker_stress_SOURCES = tests/flow/t_worker_stress.c
 tests_flow_t_worker_stress_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_worker_stress_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_worker_listener_SOURCES = tests/flow/t_worker_listener.c
+tests_flow_t_worker_listener_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_worker_listener_LDADD = $(HG_STAGE_LIBS)
