@@ -1,8 +1,9 @@
 // admin - what administrators change while the server runs
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Each change is made to a copy of the state, merged with the file, checked, prepared, saved, and only
-// then put in force; whatever fails before that leaves everything as it was. Runs on housekeeping.
+// Each change is made to a copy of the state, merged with the file, checked, prepared, saved, and
+// only then put in force; whatever fails before that leaves everything as it was. Runs on
+// housekeeping.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "app/adminjson.h"
 #include "app/process.h"
+#include "app/rights.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "proto/status.h"
@@ -29,8 +31,7 @@ static struct author author_of(const struct hg_job *job)
 
 static void fail_with_errors(struct hg_job *job, uint16_t status, struct hg_conf_errors *errs)
 {
-    hg_job_fail(job, status, "%s",
-                errs->error_count > 0 ? errs->errors[0] : "no memory is left");
+    hg_job_fail(job, status, "%s", errs->error_count > 0 ? errs->errors[0] : "no memory is left");
 }
 
 /* ---- putting a changed state in force ---- */
@@ -171,6 +172,11 @@ static void set_data_limit(struct hg_process *process, struct hg_job *job)
     struct hg_state *state = copy_state(process, job);
     if (state != NULL)
         finish(process, job, state, hg_state_set_data_limit(state, job->key, status), NULL);
+    if (job->status != HG_STATUS_SUCCESS)
+        return;
+    struct author author = author_of(job);
+    hg_log_info("admin=%s from=%s option=tenant.%.*s.data_limit after=0x%02x msg=\"changed\"",
+                author.user, author.from, (int)job->key.len, (const char *)job->key.at, status);
 }
 
 static void create_bucket(struct hg_process *process, struct hg_job *job)
@@ -195,7 +201,8 @@ static void create_bucket(struct hg_process *process, struct hg_job *job)
     } else {
         struct hg_state *state = copy_state(process, job);
         if (state != NULL)
-            finish(process, job, state, hg_state_create_bucket(state, process->file, settings), NULL);
+            finish(process, job, state, hg_state_create_bucket(state, process->file, settings),
+                   NULL);
     }
     hg_adminjson_free_bucket(settings);
 }
@@ -337,15 +344,11 @@ static void set_param(struct hg_process *process, struct hg_job *job)
 {
     struct hg_span name = HG_SPAN_NONE, option = HG_SPAN_NONE;
     struct hg_state_units units;
-    const uint32_t throttle = HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR) |
-                              HG_PRIVILEGE_BIT(HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
     bool of_tenant = split_tenant_path(job->key, &name, &option);
-    bool own = of_tenant && job->bucket != NULL && hg_span_is(name, job->bucket->name);
-    uint32_t enough = own ? throttle : HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR);
-    if ((job->privileges & enough) == 0) {
-        hg_job_fail(job, HG_STATUS_EACCESS, "the user has not the privilege to set this option");
+    bool manages = of_tenant &&
+                   hg_rights_have(hg_rights_in(job, name), HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
+    if (!manages && !hg_rights_check(job, hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR))
         return;
-    }
     if (!parse_units(job->value, &units)) {
         hg_job_fail(job, HG_STATUS_EINVAL,
                     "the value is not units/s (accepted: 0 to 1000000000000, unlimited, or "
@@ -365,9 +368,25 @@ static void set_param(struct hg_process *process, struct hg_job *job)
                     "tenant.NAME.reserved, tenant.NAME.hard_limit)");
 }
 
-void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
+static bool may(struct hg_job *job)
 {
-    job->status = HG_STATUS_SUCCESS;
+    switch (job->row->code) {
+    case HG_OPCODE_SET_BUCKET_THROTTLE:
+    case HG_OPCODE_SET_DATA_LIMIT_EXCEEDED:
+        return hg_rights_check(job, hg_rights_in(job, job->key),
+                               HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
+    case HG_OPCODE_SET_NODE_THROTTLE:
+        return hg_rights_check(job, hg_rights_of_node(job),
+                               HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
+    case HG_OPCODE_SET_PARAM:
+        return true; /* by option */
+    default:
+        return hg_rights_check(job, hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR);
+    }
+}
+
+static void carry_out(struct hg_process *process, struct hg_job *job)
+{
     switch (job->row->code) {
     case HG_OPCODE_SET_BUCKET_THROTTLE:
         set_bucket_throttle(process, job);
@@ -400,6 +419,13 @@ void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_NOT_SUPPORTED, "not supported here");
         break;
     }
+}
+
+void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
+{
+    job->status = HG_STATUS_SUCCESS;
+    if (may(job))
+        carry_out(process, job);
     hg_job_answer(job);
 }
 

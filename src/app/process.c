@@ -90,8 +90,8 @@ static void begin_drain(struct hg_process *process)
     process->drain_until_us = hg_now_us() + process->effective->drain_timeout_s * 1000000;
     for (unsigned w = 0; w < process->front.worker_count; w++)
         hg_worker_begin_drain(&process->workers[w]);
-    if (hg_loop_timer_init(&process->loop, &process->drain_timer, DRAIN_CHECK_US,
-                           on_drain_check) != 0)
+    if (hg_loop_timer_init(&process->loop, &process->drain_timer, DRAIN_CHECK_US, on_drain_check) !=
+        0)
         hg_loop_stop(&process->loop);
 }
 
@@ -258,8 +258,8 @@ static int listen_on_all(struct hg_process *process)
         char bound_text[HG_ADDR_TEXT];
         int rc = hg_addr_resolve(text, 0, &addr);
         if (rc == 0)
-            rc = hg_listeners_add(process->listeners, &addr, (unsigned)conf->listen[i].mode,
-                                  &bound);
+            rc =
+                hg_listeners_add(process->listeners, &addr, (unsigned)conf->listen[i].mode, &bound);
         if (rc != 0) {
             fprintf(stderr, "headgate: cannot bind '%s': %s\n", text,
                     rc == -EADDRINUSE ? "address in use"

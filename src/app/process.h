@@ -78,8 +78,8 @@ int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overri
 
 /* ---- publish.c: from settings to directories ---- */
 
-/* Makes the directory of `effective` and `users`; reuses the records of the one in force. Nothing is
-   in force yet. 0, or -errno with `why` filled. */
+/* Makes the directory of `effective` and `users`; reuses the records of the one in force. Nothing
+   is in force yet. 0, or -errno with `why` filled. */
 HG_MUST_USE int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
                                    struct hg_users_ref *users, struct hg_directory **ret,
                                    char why[512]);

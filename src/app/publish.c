@@ -67,8 +67,7 @@ static int add_upstreams(struct hg_process *process, const struct hg_conf *conf,
                          struct hg_directory *directory, char why[512])
 {
     for (size_t i = 0; i < conf->upstreams_count; i++) {
-        struct hg_upstream *upstream =
-            find_upstream(process->directory, conf->upstreams[i].name);
+        struct hg_upstream *upstream = find_upstream(process->directory, conf->upstreams[i].name);
         if (upstream != NULL) {
             hg_upstream_ref(upstream);
         } else {
@@ -136,9 +135,8 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
             upstream = directory->upstreams[tenant->upstream_index];
         if (process->directory != NULL)
             bucket = hg_directory_bucket(process->directory, hg_span_str(tenant->name));
-        bucket = still_fits(bucket, tenant, upstream)
-                     ? hg_bucket_ref(bucket)
-                     : new_bucket(process, tenant, upstream, why);
+        bucket = still_fits(bucket, tenant, upstream) ? hg_bucket_ref(bucket)
+                                                      : new_bucket(process, tenant, upstream, why);
         if (bucket == NULL)
             return -ENOMEM;
         directory->buckets[directory->bucket_count++] = bucket;
@@ -185,8 +183,8 @@ static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
     return (struct hg_credit_settings){
         .capacity = conf->node_capacity,
         .slot_ms = (uint32_t)conf->throttle_slot_ms,
-        .free_pool = conf->free_pool == HG_CONF_FREE_POOL_FAIR ? HG_FREE_POOL_FAIR
-                                                               : HG_FREE_POOL_FIRST_COME,
+        .free_pool =
+            conf->free_pool == HG_CONF_FREE_POOL_FAIR ? HG_FREE_POOL_FAIR : HG_FREE_POOL_FIRST_COME,
         .slow_start_percent = (uint32_t)conf->slow_start_percent,
     };
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Counters have one writer each and are read from here, on housekeeping, as they stand. What only a
-// worker may look at (its sessions, its slow log) is collected by sending the job round the workers.
+// worker may look at (its sessions, its slow log) is collected by sending the job round the
+// workers.
 #include "app/stats.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/login.h"
+#include "app/rights.h"
 #include "base/clock.h"
 #include "proto/status.h"
 
@@ -23,8 +25,7 @@ static uint64_t sum_workers(const struct hg_process *process, size_t offset)
 {
     uint64_t sum = 0;
     for (unsigned w = 0; w < process->front.worker_count; w++)
-        sum += hg_counter_get(
-            (const hg_counter *)((const char *)&process->workers[w] + offset));
+        sum += hg_counter_get((const hg_counter *)((const char *)&process->workers[w] + offset));
     return sum;
 }
 
@@ -32,8 +33,8 @@ static uint64_t sum_opcodes(const struct hg_process *process, const uint8_t *cod
 {
     uint64_t sum = 0;
     for (; *codes != 0xff; codes++)
-        sum += sum_workers(process, offsetof(struct hg_worker, opcodes) +
-                                        *codes * sizeof(hg_counter));
+        sum +=
+            sum_workers(process, offsetof(struct hg_worker, opcodes) + *codes * sizeof(hg_counter));
     return sum;
 }
 
@@ -174,6 +175,11 @@ void hg_stats_setting(void *ctx, const char *path, const char *value)
 static void cmd_timer(struct hg_process *process, struct hg_job *job)
 {
     const struct hg_opcode_row *row = hg_opcode_row(job->extras.at[0]);
+    if (job->key.len > 0) {
+        hg_job_fail(job, HG_STATUS_NOT_SUPPORTED,
+                    "timings are kept for the whole node only (accepted: no key)");
+        return;
+    }
     if (row == NULL) {
         hg_job_fail(job, HG_STATUS_EINVAL, "there is no opcode 0x%02x", job->extras.at[0]);
         return;
@@ -207,25 +213,27 @@ static void cmd_timer(struct hg_process *process, struct hg_job *job)
 struct group {
     const char *name;
     bool takes_argument;
-    uint32_t needs; /* privileges of which one must be held; 0: rows are chosen one by one */
+    int needs; /* enum hg_privilege of the node; NOTHING: rows are chosen one by one */
     void (*answer)(struct hg_process *process, struct hg_job *job);
     const char *text;
 };
 
-#define STATS      HG_PRIVILEGE_BIT(HG_PRIVILEGE_STATS)
-#define SUPERVISOR HG_PRIVILEGE_BIT(HG_PRIVILEGE_NODE_SUPERVISOR)
+#define NOTHING    (-1)
+#define STATS      HG_PRIVILEGE_STATS
+#define SUPERVISOR HG_PRIVILEGE_NODE_SUPERVISOR
 
 static const struct group groups[] = {
-    {"", false, 0, group_general, "memcached's usual names, and outcomes"},
+    {"", false, NOTHING, group_general, "memcached's usual names, and outcomes"},
     {"settings", false, STATS, group_settings, "every option as it is in force"},
     {"threads", false, STATS, group_threads, "what each worker does"},
-    {"connections", false, 0, hg_stats_connections, "clients; other tenants' need Stats"},
-    {"buckets", false, 0, hg_stats_buckets, "one row a tenant, JSON; others' need Stats"},
-    {"bucket_details", true, 0, hg_stats_bucket_details, "all tenants, or one, as JSON"},
-    {"throttle", false, 0, hg_stats_throttle, "credits: capacity, pool, what is held and why"},
+    {"connections", false, NOTHING, hg_stats_connections, "clients; other tenants' need Stats"},
+    {"buckets", false, NOTHING, hg_stats_buckets, "one row a tenant, JSON; others' need Stats"},
+    {"bucket_details", true, NOTHING, hg_stats_bucket_details, "all tenants, or one, as JSON"},
+    {"throttle", false, NOTHING, hg_stats_throttle,
+     "credits: capacity, pool, what is held and why"},
     {"ops", false, STATS, group_ops, "count and latency of each operation"},
     {"upstreams", false, STATS, group_upstreams, "stores and their servers"},
-    {"slow", false, 0, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
+    {"slow", false, NOTHING, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 
@@ -246,7 +254,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
 {
     job->status = HG_STATUS_SUCCESS;
     if (job->row->code == HG_OPCODE_GET_CMD_TIMER) {
-        cmd_timer(process, job);
+        if (hg_rights_check(job, hg_rights_of_node(job), HG_PRIVILEGE_STATS))
+            cmd_timer(process, job);
         hg_job_answer(job);
         return;
     }
@@ -256,9 +265,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
                     "there is no such group (accepted: nothing, settings, threads, connections, "
                     "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, where KEY, "
                     "reset)");
-    } else if (group->needs != 0 && (job->privileges & group->needs) == 0) {
-        hg_job_fail(job, HG_STATUS_EACCESS, "the user has not the privilege for this group");
-    } else {
+    } else if (group->needs == NOTHING ||
+               hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {
         job->packets = true;
         job->ctx = process;
         group->answer(process, job);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/rights.h"
 #include "app/stats.h"
 #include "core/held.h"
 #include "proto/status.h"
@@ -13,10 +14,8 @@ bool hg_stats_may_see(const struct hg_job *job, const struct hg_bucket *bucket)
 {
     if (bucket == job->bucket)
         return true;
-    const struct hg_users_ref *users = job->directory->users;
-    uint32_t privileges = hg_users_privileges(users->users, job->user,
-                                              hg_span(bucket->name, bucket->name_len));
-    return privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_STATS);
+    return hg_rights_have(hg_rights_in(job, hg_span(bucket->name, bucket->name_len)),
+                          HG_PRIVILEGE_STATS);
 }
 
 static uint64_t sum_lanes(const struct hg_bucket *bucket, size_t offset)
@@ -67,8 +66,7 @@ static void add_settings(struct hg_process *process, struct hg_bucket *bucket, j
                         json_string(bucket->upstream != NULL ? bucket->upstream->name : ""));
     json_object_set_new(to, "key_prefix", json_string(bucket->prefix));
     json_object_set_new(to, "data_ingress_status", json_string(status));
-    json_object_set_new(to, "max_connections",
-                        json_integer(atomic_load(&bucket->max_connections)));
+    json_object_set_new(to, "max_connections", json_integer(atomic_load(&bucket->max_connections)));
     if (tenant == NULL)
         return;
     json_object_set_new(to, "credit_mode",
@@ -92,8 +90,8 @@ static json_t *details(struct hg_process *process, struct hg_bucket *bucket)
     json_object_set_new(to, "clients", json_integer(atomic_load(&bucket->connections)));
     add_credits(process, bucket, to);
 #define HG_LANE(name, text)                                                                        \
-    json_object_set_new(to, #name,                                                                 \
-                        json_integer((json_int_t)sum_lanes(bucket, offsetof(struct hg_lane, name))));
+    json_object_set_new(                                                                           \
+        to, #name, json_integer((json_int_t)sum_lanes(bucket, offsetof(struct hg_lane, name))));
 #include "front/lane.def"
 #undef HG_LANE
     for (unsigned o = 0; o < HG_OUTCOMES; o++) {
@@ -148,8 +146,7 @@ void hg_stats_bucket_details(struct hg_process *process, struct hg_job *job)
     struct hg_bucket *bucket = hg_directory_bucket(process->directory, name);
     if (bucket != NULL && hg_stats_may_see(job, bucket))
         add_json(job, bucket->name, details(process, bucket));
-    else if (bucket == NULL &&
-             (job->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_STATS)) != 0)
+    else if (bucket == NULL && hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS))
         hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no bucket of this name");
     else
         hg_job_fail(job, HG_STATUS_EACCESS, "the user may not see this bucket's statistics");
@@ -207,8 +204,7 @@ void hg_stats_throttle(struct hg_process *process, struct hg_job *job)
     const struct hg_directory *directory = process->directory;
     stat_units(job, "node_capacity", process->effective->node_capacity);
     hg_job_stat(job, "slot_ms", "%llu", (unsigned long long)process->effective->throttle_slot_ms);
-    hg_job_stat(job, "free_pool_mode", "%s",
-                hg_conf_free_pool_name(process->effective->free_pool));
+    hg_job_stat(job, "free_pool_mode", "%s", hg_conf_free_pool_name(process->effective->free_pool));
     if (directory->bucket_count > 0) {
         hg_credit_view(&process->node, &directory->buckets[0]->credit, &view);
         stat_units(job, "free_pool", view.pool);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/rights.h"
 #include "app/stats.h"
 #include "base/log.h"
 #include "front/session.h"
@@ -34,19 +35,17 @@ static void add_connection(struct hg_job *job, const struct hg_session *session)
     char name[64], peer[HG_ADDR_TEXT], agent[256];
     uint64_t now_us = session->worker->loop.now_us;
     snprintf(name, sizeof name, "%u:%d", session->worker->index, session->fd);
-    hg_job_stat(job, name,
-                "peer=%s user=%s bucket=%s agent=%s age_s=%llu idle_ms=%llu requests=%llu "
-                "queue=%u out_bytes=%zu wait=%s features=0x%02x",
-                hg_addr_text(&session->peer, peer),
-                session->user_name != NULL ? session->user_name : "-",
-                session->lane != NULL ? session->lane->bucket->name : "-",
-                session->agent != NULL
-                    ? hg_escape(agent, sizeof agent, hg_span_str(session->agent))
-                    : "-",
-                (unsigned long long)(now_us - session->born_us) / 1000000,
-                (unsigned long long)(now_us - session->active_us) / 1000,
-                (unsigned long long)hg_counter_get(&session->requests), session->queue_len,
-                session->out.bytes, waits[session->wait], session->features);
+    hg_job_stat(
+        job, name,
+        "peer=%s user=%s bucket=%s agent=%s age_s=%llu idle_ms=%llu requests=%llu "
+        "queue=%u out_bytes=%zu wait=%s features=0x%02x",
+        hg_addr_text(&session->peer, peer), session->user_name != NULL ? session->user_name : "-",
+        session->lane != NULL ? session->lane->bucket->name : "-",
+        session->agent != NULL ? hg_escape(agent, sizeof agent, hg_span_str(session->agent)) : "-",
+        (unsigned long long)(now_us - session->born_us) / 1000000,
+        (unsigned long long)(now_us - session->active_us) / 1000,
+        (unsigned long long)hg_counter_get(&session->requests), session->queue_len,
+        session->out.bytes, waits[session->wait], session->features);
 }
 
 static void visit_connections(struct hg_letter *letter, void *receiver)
@@ -56,8 +55,9 @@ static void visit_connections(struct hg_letter *letter, void *receiver)
     HG_LIST_EACH(node, &worker->sessions)
     {
         const struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
-        bool mine = session->lane != NULL ? hg_stats_may_see(job, session->lane->bucket)
-                                          : job->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_STATS);
+        bool mine = session->lane != NULL
+                        ? hg_stats_may_see(job, session->lane->bucket)
+                        : hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS);
         if (!session->dead && mine)
             add_connection(job, session);
     }
@@ -73,7 +73,7 @@ void hg_stats_connections(struct hg_process *process, struct hg_job *job)
 
 static bool may_see_slow(const struct hg_job *job, const struct hg_slow_entry *entry)
 {
-    if (job->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_STATS))
+    if (hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS))
         return true;
     return job->bucket != NULL && strcmp(job->bucket->name, entry->bucket) == 0;
 }

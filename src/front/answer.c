@@ -315,10 +315,9 @@ static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_ref
         [HG_FAULT_DOWN] = {HG_STATUS_BACKEND_DOWN, HG_OUTCOME_BACKEND_DOWN,
                            "the server of the key is out"},
         [HG_FAULT_LOST] = {HG_STATUS_BACKEND_TIMEOUT, HG_OUTCOME_BACKEND_LOST,
-                           "the connection to the server broke before its answer; a write may have "
-                           "happened"},
+                           "the connection to the server broke before its answer"},
         [HG_FAULT_TIMEOUT] = {HG_STATUS_BACKEND_TIMEOUT, HG_OUTCOME_BACKEND_TIMEOUT,
-                              "the server did not answer in time; a write may have happened"},
+                              "the server did not answer in time"},
         [HG_FAULT_QUEUE_TIMEOUT] = {HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT,
                                     "no connection to the server became free in time"},
         [HG_FAULT_QUEUE_FULL] = {HG_STATUS_QUEUE_FULL, HG_OUTCOME_QUEUE_FULL,
@@ -478,6 +477,10 @@ static void answer_fault(struct hg_request *request, const struct hg_result *res
     if (result->value.len > 0 && result->value.len < sizeof text) {
         memcpy(text, result->value.at, result->value.len);
         text[result->value.len] = '\0';
+        refusal.text = text;
+    } else if (hg_op_rows[request->call.op].writes &&
+               (result->fault == HG_FAULT_LOST || result->fault == HG_FAULT_TIMEOUT)) {
+        snprintf(text, sizeof text, "%s; it may have been carried out all the same", refusal.text);
         refusal.text = text;
     }
     uint8_t members[256] = "\"server\":\"";

@@ -33,7 +33,7 @@ struct hg_job {
     uint32_t opaque;
     uint32_t frame_bytes;
     uint32_t features;
-    uint16_t privileges;            /* of the session when it asked */
+    uint32_t dropped;               /* privileges that the session gave away */
     struct hg_bucket *bucket;       /* selected; counted; or NULL */
     struct hg_directory *directory; /* in force when it was asked; counted */
     const void *user;               /* of directory->users; NULL: anonymous */

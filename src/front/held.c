@@ -234,6 +234,26 @@ static bool expire(struct hg_worker *worker, struct hg_lane *lane)
     return any;
 }
 
+void hg_held_expire(struct hg_worker *worker)
+{
+    HG_LIST_EACH(lane_node, &worker->lanes_held)
+    {
+        struct hg_lane *lane = HG_CONTAINER_OF(lane_node, struct hg_lane, node);
+        bool any = false;
+        HG_LIST_EACH(node, &lane->held)
+        {
+            struct hg_session *session = session_at(node);
+            if (worker->loop.now_us < session->waiting->call.deadline_us)
+                continue;
+            unlink_session(session);
+            refuse_too_long(session);
+            any = true;
+        }
+        if (any)
+            publish(worker, lane, NULL);
+    }
+}
+
 static void pass_lane(struct hg_worker *worker, struct hg_lane *lane)
 {
     struct hg_credit_node *node = worker->front->node;

@@ -19,6 +19,9 @@ void hg_held_pass_all(struct hg_worker *worker);
 /* Passes over those lanes that were advised to make one; once a turn. */
 void hg_held_pass_wanted(struct hg_worker *worker);
 
+/* Refuses those whose deadline has passed; their longest wait is looked at in passes only. */
+void hg_held_expire(struct hg_worker *worker);
+
 /* Takes a held request out of its queue: the client has gone, or the bucket. */
 void hg_held_leave(struct hg_session *session);
 

@@ -34,7 +34,7 @@ static struct hg_job *new_job(struct hg_session *session, const struct hg_frame 
     job->opaque = frame->opaque;
     job->frame_bytes = (uint32_t)frame->total_bytes;
     job->features = session->features;
-    job->privileges = session->privileges;
+    job->dropped = session->dropped;
     if (session->lane != NULL)
         job->bucket = hg_bucket_ref(session->lane->bucket);
     job->directory = hg_directory_ref(session->worker->directory);

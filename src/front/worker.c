@@ -122,6 +122,9 @@ static void on_cleanup(struct hg_hook *hook)
 static void on_timer(struct hg_timer *timer)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
+    hg_held_expire(worker);
+    if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
+        return;
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_tick(HG_CONTAINER_OF(node, struct hg_session, node), worker->loop.now_us);
 }

@@ -16,10 +16,11 @@
 #include "io/out.h"
 #include "io/sock.h"
 
-#define HG_UPSTREAMS_MAX    256
-#define HG_SCRATCH_BYTES    (256 * 1024)
-#define HG_WORKER_TIMER_US  250000
-#define HG_SLOW_LOG_ENTRIES 128
+#define HG_UPSTREAMS_MAX        256
+#define HG_SCRATCH_BYTES        (256 * 1024)
+#define HG_WORKER_TIMER_US      50000 /* deadlines of held requests */
+#define HG_WORKER_TIMERS_A_LOOK 5     /* at all sessions: idle ones, lingering ones */
+#define HG_SLOW_LOG_ENTRIES     128
 
 /* What is counted for each worker, whatever the tenant: HG_WORKER_STAT(name, sentence). */
 #define HG_WORKER_STATS(HG_WORKER_STAT)                                                            \
@@ -77,6 +78,7 @@ struct hg_worker {
     uint8_t *scratch;          /* HG_SCRATCH_BYTES, where clients' bytes are read to */
     struct hg_hook ready_hook, client_hook, cleanup_hook;
     struct hg_timer timer;
+    unsigned timer_count;
     bool draining, stopping;
     bool lanes_idle;   /* some lane has no users any more */
     bool pokes_wanted; /* some lane wants others to be told of a refund */

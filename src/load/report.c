@@ -58,6 +58,8 @@ void hg_load_report_on_measure(struct hg_load_report *report, bool begins, uint6
         report->start_ns = report->line_ns = now_ns;
         report->next_ns = now_ns + report->run->options->interval_ns;
         memset(report->then, 0, report->run->options->tenant_count * sizeof *report->then);
+    } else {
+        report->next_ns = UINT64_MAX; /* what comes in now belongs to nothing that is shown */
     }
 }
 

@@ -368,7 +368,8 @@ void stage_timer(struct stage *stage)
     for (unsigned w = 0; w < stage->worker_count; w++) {
         struct hg_worker *worker = &stage->workers[w];
         worker->loop.now_us = read_clock();
-        worker->timer.fn(&worker->timer);
+        for (unsigned n = 0; n < HG_WORKER_TIMERS_A_LOOK; n++)
+            worker->timer.fn(&worker->timer);
     }
 }
 

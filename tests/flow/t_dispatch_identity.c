@@ -346,8 +346,6 @@ static void test_drop_privilege(void **state)
     ask(&s, HG_OPCODE_DROP_PRIVILEGE, "Write", 0);
     ask(&s, HG_OPCODE_DELETE, "k", HG_STATUS_EACCESS);
     ask(&s, HG_OPCODE_GET, "k", 0);
-    ask(&s, HG_OPCODE_DROP_PRIVILEGE, "NodeSupervisor", 0);
-    ask(&s, HG_OPCODE_DELETE_BUCKET, "shop", HG_STATUS_EACCESS);
     /* Neither another bucket nor new settings bring it back. */
     ask(&s, HG_OPCODE_SELECT_BUCKET, "shop", 0);
     ask(&s, HG_OPCODE_DELETE, "k", HG_STATUS_EACCESS);
