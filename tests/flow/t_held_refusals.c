@@ -54,6 +54,35 @@ static void test_held_too_long(void **state)
     scene_close(&s);
 }
 
+/* The deadline of a request holds whatever the longest wait is, and between ticks, too. */
+static void test_deadline_while_held(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    stage_bucket(&s.stage, "tight", 0, 1);
+    s.stage.anonymous_bucket = "tight";
+    s.stage.settings.request_deadline_us = 300000;
+    scene_open(&s);
+    s.store->answers = true;
+    say_hello(&s, xerror);
+    ask_and_get(&s, 1);
+    ask(&s, 2);
+    client_ask(&s.client, HG_OPCODE_NOOP, NULL, 3);
+    stage_run(&s.stage);
+    stage_advance(299000);
+    stage_timer(&s.stage);
+    stage_expect_nothing(&s.stage, &s.client);
+    stage_advance(1000);
+    stage_timer(&s.stage);
+    scene_expect(&s, HG_OPCODE_DELETE, HG_STATUS_THROTTLED_TOO_LONG, 2);
+    scene_expect(&s, HG_OPCODE_NOOP, 0, 3);
+    assert_int_equal(hg_counter_get(&s.stage.workers[0].held_now), 0);
+    stage_tick(&s.stage);
+    ask_and_get(&s, 4);
+    scene_close(&s);
+}
+
 /* For clients that know none of our statuses. */
 static void test_reject_status(void **state)
 {
@@ -275,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_held_too_long),
+        cmocka_unit_test(test_deadline_while_held),
         cmocka_unit_test(test_reject_status),
         cmocka_unit_test(test_non_blocking),
         cmocka_unit_test(test_impersonated_is_never_held),
