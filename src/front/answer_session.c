@@ -1,5 +1,5 @@
-// answer_session - replies to requests that the front end itself answers, or refuses before they
-// are requests SPDX-License-Identifier: BSD-3-Clause
+// answer_session - replies to what the front end itself answers, or refuses as no request
+// SPDX-License-Identifier: BSD-3-Clause
 #include <assert.h>
 #include <string.h>
 

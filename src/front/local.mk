@@ -6,4 +6,4 @@ libfront_a_SOURCES = src/front/answer.c src/front/answer.h src/front/answer_sess
 	src/front/held.c src/front/held.h src/front/job.c src/front/job.h src/front/lane.def \
 	src/front/listener.c src/front/listener.h src/front/outcome.def src/front/request.h \
 	src/front/session.c src/front/session.h src/front/session_identity.c src/front/worker.c \
-	src/front/worker.h
+	src/front/worker.h src/front/worker_stats.h

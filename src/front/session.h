@@ -25,8 +25,6 @@
 #include "front/worker.h"
 #include "io/out.h"
 
-#define HG_SESSION_FRAMES_PER_TURN   64
-#define HG_LANE_FRAMES_ALONE         1024 /* of a tenant in a turn, while no other is active */
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384 /* limit of a frame before a login */
@@ -89,15 +87,6 @@ struct hg_session {
     struct hg_addr peer;
 };
 
-/* Frames that a tenant may have in this turn. While several are active it is what one connection
-   may have, so that ten connections are not ten shares; and a turn has an end in any case, so that
-   who comes next does not wait behind a flood. */
-static inline unsigned hg_lane_share(const struct hg_worker *worker)
-{
-    bool alone = worker->active_lanes <= 1 && worker->active_lanes_before <= 1;
-    return alone ? HG_LANE_FRAMES_ALONE : HG_SESSION_FRAMES_PER_TURN;
-}
-
 HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker, int fd,
                                               const struct hg_addr *peer, bool over_limit);
 /* Cancels what is under way and closes; memory goes at the end of the turn. */
@@ -114,7 +103,7 @@ void hg_session_flush(struct hg_session *session);
 void hg_session_make_ready(struct hg_session *session);
 /* A reply has left: reading goes on if it had stopped for want of room. */
 void hg_session_resume(struct hg_session *session);
-/* Once a second: idle and lingering connections. */
+/* By the worker's timer: idle, lingering and closing connections. */
 void hg_session_tick(struct hg_session *session, uint64_t now_us);
 /* Frees a closed session; no job may refer to it any more. */
 void hg_session_free(struct hg_session *session);

@@ -12,37 +12,18 @@
 #include "base/slab.h"
 #include "front/directory.h"
 #include "front/front.h"
+#include "front/worker_stats.h"
 #include "io/mailbox.h"
 #include "io/out.h"
 #include "io/sock.h"
 
-#define HG_UPSTREAMS_MAX        256
-#define HG_SCRATCH_BYTES        (256 * 1024)
-#define HG_WORKER_TIMER_US      50000 /* deadlines of held requests */
-#define HG_WORKER_TIMERS_A_LOOK 5     /* at all sessions: idle ones, lingering ones */
-#define HG_SLOW_LOG_ENTRIES     128
-
-/* What is counted for each worker, whatever the tenant: HG_WORKER_STAT(name, sentence). */
-#define HG_WORKER_STATS(HG_WORKER_STAT)                                                            \
-    HG_WORKER_STAT(accepted, "client connections taken over from the listeners")                   \
-    HG_WORKER_STAT(connections, "client connections open now")                                     \
-    HG_WORKER_STAT(cmd_total, "requests that ended")                                               \
-    HG_WORKER_STAT(get_hits, "gets that found an item")                                            \
-    HG_WORKER_STAT(get_misses, "gets that found nothing")                                          \
-    HG_WORKER_STAT(bytes_read, "bytes read from clients")                                          \
-    HG_WORKER_STAT(bytes_written, "bytes handed to clients")                                       \
-    HG_WORKER_STAT(idle_closed, "connections closed by the idle limit")                            \
-    HG_WORKER_STAT(bad_frames, "connections closed for broken framing")                            \
-    HG_WORKER_STAT(stranger_text, "connections closed for speaking a text protocol")               \
-    HG_WORKER_STAT(stranger_tls, "connections closed for a TLS greeting")                          \
-    HG_WORKER_STAT(stranger_resp, "connections closed for speaking Redis' protocol")               \
-    HG_WORKER_STAT(stranger_other, "connections closed for an unknown first byte")                 \
-    HG_WORKER_STAT(paused_for_output, "times that reading stopped for a slow reader")              \
-    HG_WORKER_STAT(turns, "turns of the loop")                                                     \
-    HG_WORKER_STAT(yields, "times that a connection gave way after its share of a turn")           \
-    HG_WORKER_STAT(held_now, "requests held for credits now")                                      \
-    HG_WORKER_STAT(in_flight, "requests with a store now")                                         \
-    HG_WORKER_STAT(memory_bytes, "bytes of buffers in use now")
+#define HG_UPSTREAMS_MAX           256
+#define HG_SCRATCH_BYTES           (256 * 1024)
+#define HG_WORKER_TIMER_US         50000 /* deadlines of held requests */
+#define HG_WORKER_TIMERS_A_LOOK    5     /* at all sessions: idle ones, lingering ones */
+#define HG_SLOW_LOG_ENTRIES        128
+#define HG_SESSION_FRAMES_PER_TURN 64
+#define HG_LANE_FRAMES_ALONE       1024 /* of a tenant in a turn, while no other is active */
 
 struct hg_slow_entry {
     uint64_t wall_s;
@@ -119,6 +100,15 @@ void hg_worker_stop(struct hg_worker *worker);
 /* When all have stopped and nobody else posts any more: delivers the letters that are left, and
    those that they lead to, and frees the workers. */
 void hg_workers_free(struct hg_worker *workers, unsigned count);
+
+/* Frames that a tenant may have in this turn. While several are active it is what one connection
+   may have, so that ten connections are not ten shares; and a turn has an end in any case, so that
+   who comes next does not wait behind a flood. */
+static inline unsigned hg_lane_share(const struct hg_worker *worker)
+{
+    bool alone = worker->active_lanes <= 1 && worker->active_lanes_before <= 1;
+    return alone ? HG_LANE_FRAMES_ALONE : HG_SESSION_FRAMES_PER_TURN;
+}
 
 /* A session or request refers to the lane, or no longer does. */
 void hg_worker_use_lane(struct hg_worker *worker, struct hg_lane *lane);

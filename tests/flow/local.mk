@@ -42,15 +42,15 @@ tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 # The client side
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
-	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits \
-	tests/flow/t_worker tests/flow/t_worker_stress
+	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits tests/flow/t_held_refusals \
+	tests/flow/t_worker tests/flow/t_worker_listener tests/flow/t_worker_stress
 check_LIBRARIES = tests/flow/libstage.a
 endif
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
 HG_STAGE_LIBS = tests/flow/libstage.a libfront.a libio.a libcore.a libproto.a libbase.a \
 	$(EVENT_LIBS) $(CMOCKA_LIBS)
 tests_flow_libstage_a_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_libstage_a_SOURCES = tests/flow/scene.h tests/flow/stage.c tests/flow/stage.h \
+tests_flow_libstage_a_SOURCES = tests/flow/scene.h tests/flow/tight.h tests/flow/stage.c tests/flow/stage.h \
 	tests/flow/stagehooks.c tests/flow/stagehooks.h tests/flow/fakestore.c \
 	tests/flow/fakestore.h tests/flow/client.c tests/flow/client.h
 tests_flow_t_session_SOURCES = tests/flow/t_session.c
@@ -77,3 +77,9 @@ tests_flow_t_worker_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_worker_stress_SOURCES = tests/flow/t_worker_stress.c
 tests_flow_t_worker_stress_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_worker_stress_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_worker_listener_SOURCES = tests/flow/t_worker_listener.c
+tests_flow_t_worker_listener_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_worker_listener_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_held_refusals_SOURCES = tests/flow/t_held_refusals.c
+tests_flow_t_held_refusals_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_held_refusals_LDADD = $(HG_STAGE_LIBS)

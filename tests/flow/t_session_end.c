@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "scene.h"
 
 /* Where a request (opaque 1, with a NOOP of opaque 2 behind it) may be when something happens. */
@@ -236,6 +237,102 @@ static void test_revoked(void **state)
     }
 }
 
+/* ---- while the output is full ---- */
+
+#define FULL_COUNT 20
+#define FULL_BYTES 100000
+
+static uint8_t full_value[FULL_BYTES];
+
+static void give_full(struct fakestore *store, struct kept *kept)
+{
+    (void)store;
+    fakestore_give_blob(kept, full_value, FULL_BYTES);
+}
+
+/* A client that asks for much and reads nothing. */
+static void enter_full(struct scene *s, bool tcp)
+{
+    memset(full_value, 'x', FULL_BYTES);
+    stage_init(&s->stage, 1);
+    stage_open(&s->stage);
+    if (tcp)
+        stage_connect_tcp(&s->stage, 0, &s->client);
+    else
+        stage_connect(&s->stage, 0, &s->client);
+    s->store = stage_store(&s->stage);
+    s->store->on_submit = give_full;
+    /* so that loopback does not take it all */
+    int small = 4096;
+    if (tcp)
+        setsockopt(s->client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    stage_run(&s->stage);
+    if (tcp)
+        setsockopt(stage_session(&s->stage)->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    for (uint32_t i = 0; i < FULL_COUNT; i++)
+        client_add_op(&s->client, HG_OPCODE_GET, "k", i);
+    scene_send(s);
+    struct hg_session *session = stage_session(&s->stage);
+    assert_true(session->full && session->paused);
+}
+
+/* How many whole replies the client gets until the end. */
+static unsigned read_to_the_end(struct scene *s)
+{
+    unsigned got = 0;
+    struct reply reply;
+    uint64_t deadline_us = stage_deadline();
+    while (!s->client.ended && hg_now_us() < deadline_us) {
+        client_read(&s->client, 30000);
+        stage_run(&s->stage);
+        while (client_take(&s->client, &reply)) {
+            assert_int_equal(reply.value.len, FULL_BYTES);
+            assert_int_equal(reply.opaque, got++);
+        }
+    }
+    assert_true(s->client.ended);
+    return got;
+}
+
+static void test_half_close_while_full(void **state)
+{
+    (void)state;
+    struct scene s;
+    enter_full(&s, false);
+    client_half_close(&s.client);
+    stage_run(&s.stage);
+    assert_int_equal(read_to_the_end(&s), FULL_COUNT);
+    scene_close(&s);
+}
+
+static void test_drain_while_full(void **state)
+{
+    (void)state;
+    struct scene s;
+    enter_full(&s, false);
+    hg_worker_begin_drain(&s.stage.workers[0]);
+    stage_run(&s.stage);
+    /* What had been looked at; the rest was not. */
+    unsigned got = read_to_the_end(&s);
+    assert_int_equal(got, s.store->submits);
+    assert_in_range(got, 1, FULL_COUNT - 1);
+    scene_close(&s);
+}
+
+static void test_reset_while_full(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct linger abort_it = {1, 0};
+    enter_full(&s, true);
+    setsockopt(s.client.fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);
+    client_close(&s.client);
+    stage_run(&s.stage);
+    assert_int_equal(stage_sessions(&s.stage), 0);
+    assert_int_equal(s.stage.workers[0].blobs.live_bytes, 0);
+    scene_close(&s);
+}
+
 /* ---- clocks ---- */
 
 static void test_idle_limit(void **state)
@@ -368,6 +465,9 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_client_of_a_draining_worker),
         cmocka_unit_test(test_revoked),
+        cmocka_unit_test(test_half_close_while_full),
+        cmocka_unit_test(test_drain_while_full),
+        cmocka_unit_test(test_reset_while_full),
         cmocka_unit_test(test_idle_limit),
         cmocka_unit_test(test_linger),
         cmocka_unit_test(test_closing_client_that_does_not_read),

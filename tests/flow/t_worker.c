@@ -371,6 +371,76 @@ static void test_deep_pipeline_is_not_starved(void **state)
     scene_close(&s);
 }
 
+/* One tenant alone: who comes with one request waits for a few turns, not for a flood to end. */
+static void test_flood_does_not_hold_up_the_next(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client many[40];
+    scene_start(&s);
+    s.store->answers = true;
+    for (unsigned c = 0; c < 40; c++)
+        stage_connect(&s.stage, 0, &many[c]);
+    unsigned turns = 0, asked = 0, answered = 0;
+    struct reply reply;
+    for (; turns < 400; turns++) {
+        for (unsigned c = 0; c < 40; c++)
+            feed(&many[c]);
+        if (turns % 10 == 0)
+            client_ask(&s.client, HG_OPCODE_GET, "k", asked++);
+        stage_turn(&s.stage);
+        client_read(&s.client, SIZE_MAX);
+        while (client_take(&s.client, &reply))
+            assert_int_equal(reply.opaque, answered++);
+        if (turns % 10 == 9)
+            assert_int_equal(answered, asked);
+    }
+    for (unsigned c = 0; c < 40; c++)
+        client_close(&many[c]);
+    scene_close(&s);
+}
+
+/* Frames that come in parts while their tenant's share is used up: nothing is lost or mixed up. */
+static void test_parts_under_contention(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client flood[4], part;
+    static uint8_t value[50000];
+    struct reply reply;
+    uint32_t sent = 0, got = 0;
+    scene_init(&s);
+    stage_bucket(&s.stage, "other", 0, HG_UNITS_UNLIMITED);
+    scene_open(&s);
+    s.store->answers = true;
+    client_ask(&s.client, HG_OPCODE_SELECT_BUCKET, "other", 1);
+    scene_expect(&s, HG_OPCODE_SELECT_BUCKET, 0, 1);
+    for (unsigned c = 0; c < 4; c++)
+        stage_connect(&s.stage, 0, &flood[c]);
+    stage_connect(&s.stage, 0, &part);
+    for (unsigned turn = 0; turn < 3000; turn++) {
+        for (unsigned c = 0; c < 4; c++)
+            feed(&flood[c]);
+        feed(&s.client);
+        if (part.out_len < 1000) {
+            client_add_set(&part, HG_OPCODE_SET, "k", value, (sent * 7919) % sizeof value, sent);
+            sent++;
+        }
+        client_send_part(&part, part.out_len < 777 ? part.out_len : 777);
+        stage_turn(&s.stage);
+        client_read(&part, SIZE_MAX);
+        while (client_take(&part, &reply)) {
+            assert_int_equal(reply.status, 0);
+            assert_int_equal(reply.opaque, got++);
+        }
+    }
+    assert_true(got > 50);
+    for (unsigned c = 0; c < 4; c++)
+        client_close(&flood[c]);
+    client_close(&part);
+    scene_close(&s);
+}
+
 /* ---- the slow log ---- */
 
 static void test_slow_log(void **state)
@@ -420,6 +490,8 @@ int main(void)
         cmocka_unit_test(test_tenants_share_a_worker),
         cmocka_unit_test(test_connections_share_a_worker),
         cmocka_unit_test(test_deep_pipeline_is_not_starved),
+        cmocka_unit_test(test_flood_does_not_hold_up_the_next),
+        cmocka_unit_test(test_parts_under_contention),
         cmocka_unit_test(test_slow_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
