@@ -87,7 +87,9 @@ static void begin_drain(struct hg_process *process)
     process->draining = true;
     hg_log_info("msg=\"draining: no new connections, finishing what is in flight\"");
     hg_listeners_close(process->listeners);
+    pthread_mutex_lock(&process->lock);
     process->drain_until_us = hg_now_us() + process->effective->drain_timeout_s * 1000000;
+    pthread_mutex_unlock(&process->lock);
     for (unsigned w = 0; w < process->front.worker_count; w++)
         hg_worker_begin_drain(&process->workers[w]);
     if (hg_loop_timer_init(&process->loop, &process->drain_timer, DRAIN_CHECK_US, on_drain_check) !=

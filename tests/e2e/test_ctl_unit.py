@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import subprocess
 import termios
@@ -572,6 +573,8 @@ class Terminal:
     def __init__(self, *args):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            # A shell ignores SIGINT for what it runs in the background; a terminal does not.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.environ.pop("HEADGATE_PASSWORD", None)
             os.execv(HEADGATECTL, [HEADGATECTL, *args])
         self.text = ""
@@ -599,6 +602,10 @@ class Terminal:
     def end(self):
         """Everything that was shown, and the wait status."""
         while True:
+            if not select.select([self.fd], [], [], scaled(10))[0]:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                raise AssertionError("no end after %r" % self.text)
             try:
                 more = os.read(self.fd, 4096)
             except OSError:
