@@ -435,3 +435,43 @@ def test_secrets_of_the_test_library():
     stored = base64.b64decode(scram_secret("pencil", salt=salt).split("$")[2].split(":")[0])
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
     assert hashlib.sha256(hmac.new(salted, b"Client Key", "sha256").digest()).digest() == stored
+
+
+# ---- rights in a bucket are rights in that bucket ----
+
+def test_rights_do_not_reach_other_buckets():
+    """Administration and statistics look at the bucket they speak of, not at the one selected."""
+    users = dict(USERS, users=USERS["users"] + [
+        user_row("tuner", buckets={"shop": ["Read", "BucketThrottleManagement", "Stats"]}),
+        user_row("keeper", buckets={"shop": ["Read", "NodeSupervisor"]}),
+        user_row("chief", buckets={"*": ["BucketThrottleManagement", "NodeSupervisor", "Stats"]}),
+    ])
+    limits = b'{"reserved":1,"hard_limit":2000}'
+    with start(users=users) as daemon:
+        tuner = logged_in(daemon, "tuner", "shop")
+        assert tuner.call(Op.SET_BUCKET_THROTTLE, b"shop", limits).status == 0
+        for bucket in (b"other", b"default", b"nobody"):
+            assert tuner.call(Op.SET_BUCKET_THROTTLE, bucket, limits).status == St.EACCESS
+            frame = tuner.call(Op.SET_BUCKET_DATA_LIMIT, bucket, extras=b"\0\x35")
+            assert frame.status == St.EACCESS, show(frame)
+        assert tuner.call(Op.SET_NODE_THROTTLE, b"", b'{"capacity":5}').status == St.EACCESS
+        assert tuner.call(Op.SET_PARAM, b"tenant.shop.reserved", b"2").status == 0
+        assert tuner.call(Op.SET_PARAM, b"tenant.other.reserved", b"2").status == St.EACCESS
+        assert tuner.call(Op.SET_PARAM, b"node_capacity", b"2").status == St.EACCESS
+        assert set(tuner.stat("buckets")) == {"shop"}
+        for group in ("settings", "threads", "ops", "upstreams", "reset"):
+            assert tuner.stat_frames(group)[1].status == St.EACCESS, group
+        assert tuner.call(Op.GET_CMD_TIMER, extras=b"\0").status == St.EACCESS
+
+        keeper = logged_in(daemon, "keeper", "shop")
+        assert keeper.call(Op.DELETE_BUCKET, b"shop").status == St.EACCESS
+        assert keeper.call(Op.CREATE_BUCKET, b"new", b"{}").status == St.EACCESS
+        assert keeper.stat_frames("reset")[1].status == St.EACCESS
+
+        chief = logged_in(daemon, "chief")
+        assert chief.call(Op.SET_BUCKET_THROTTLE, b"other", limits).status == 0
+        assert chief.call(Op.SET_NODE_THROTTLE, b"", b'{"capacity":50000}').status == 0
+        assert {"shop", "other", "default"} <= set(chief.stat("buckets"))
+        assert chief.stat("settings")["node_capacity"] == "50000"
+        chief.call(Op.DROP_PRIVILEGE, b"NodeSupervisor")
+        assert chief.call(Op.DELETE_BUCKET, b"shop").status == St.EACCESS

@@ -6,6 +6,7 @@ HG_BUILD (default ./build) names the folder with the built programs.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
+import atexit
 import json
 import os
 import re
@@ -65,6 +66,27 @@ def is_pid(address, pid):
         return False
 
 
+_started, _directories = [], []
+
+
+def _sweep():
+    """At the end: what a test that failed has left running or lying about."""
+    for process in _started:
+        if process.alive():
+            process.kill()
+    for directory in _directories:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+atexit.register(_sweep)
+
+
+def temporary_directory(prefix):
+    """A directory that is gone when the tests end, if not earlier."""
+    _directories.append(tempfile.mkdtemp(prefix=prefix))
+    return _directories[-1]
+
+
 class Process:
     """A child with its standard error in a file."""
 
@@ -80,6 +102,7 @@ class Process:
         full.update(env or {})
         self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log,
                                       stderr=self.log, cwd=directory, env=full)
+        _started.append(self)
 
     @property
     def pid(self):
@@ -135,7 +158,7 @@ class Memcached:
     def __init__(self, *options, memory_mb=64, item_max="2m", unix=False, port=None, host="127.0.0.1"):
         self.options = options
         self.memory_mb, self.item_max, self.host = memory_mb, item_max, host
-        self.directory = tempfile.mkdtemp(prefix="hg-mc-")
+        self.directory = temporary_directory("hg-mc-")
         self.unix_path = os.path.join(self.directory, "sock") if unix else None
         self.port = None if unix else port
         self.process = None
@@ -241,7 +264,7 @@ class Headgate:
 
     def __init__(self, config=None, users=None, listen=None, wait=True, wrapper=(), env=None,
                  start_timeout=10.0):
-        self.directory = tempfile.mkdtemp(prefix="hg-e2e-")
+        self.directory = temporary_directory("hg-e2e-")
         self.config = dict(config or {})
         self.wrapper = list(wrapper)
         self.env = env
@@ -565,6 +588,3 @@ def bucket_details(client, name):
     rows = client.stat("bucket_details " + name)
     assert list(rows) == [name], rows
     return json.loads(rows[name])
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]

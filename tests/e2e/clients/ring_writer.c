@@ -19,11 +19,11 @@ struct choice {
 };
 
 static const struct choice hashes[] = {
-    {"default", MEMCACHED_HASH_DEFAULT},     {"md5", MEMCACHED_HASH_MD5},
-    {"crc", MEMCACHED_HASH_CRC},             {"fnv1_64", MEMCACHED_HASH_FNV1_64},
-    {"fnv1a_64", MEMCACHED_HASH_FNV1A_64},   {"fnv1_32", MEMCACHED_HASH_FNV1_32},
-    {"fnv1a_32", MEMCACHED_HASH_FNV1A_32},   {"hsieh", MEMCACHED_HASH_HSIEH},
-    {"murmur", MEMCACHED_HASH_MURMUR},       {"jenkins", MEMCACHED_HASH_JENKINS},
+    {"default", MEMCACHED_HASH_DEFAULT},   {"md5", MEMCACHED_HASH_MD5},
+    {"crc", MEMCACHED_HASH_CRC},           {"fnv1_64", MEMCACHED_HASH_FNV1_64},
+    {"fnv1a_64", MEMCACHED_HASH_FNV1A_64}, {"fnv1_32", MEMCACHED_HASH_FNV1_32},
+    {"fnv1a_32", MEMCACHED_HASH_FNV1A_32}, {"hsieh", MEMCACHED_HASH_HSIEH},
+    {"murmur", MEMCACHED_HASH_MURMUR},     {"jenkins", MEMCACHED_HASH_JENKINS},
     {"murmur3", MEMCACHED_HASH_MURMUR3},
 };
 

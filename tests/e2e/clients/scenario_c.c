@@ -93,8 +93,7 @@ static void multiget(void)
         lengths[i] = (size_t)snprintf(keys[i], sizeof keys[i], "%sm%u", prefix, i);
         pointers[i] = keys[i];
         if (i % 2 == 0) {
-            want("set many",
-                 memcached_set(mc, keys[i], lengths[i], keys[i], lengths[i], 0, i),
+            want("set many", memcached_set(mc, keys[i], lengths[i], keys[i], lengths[i], 0, i),
                  MEMCACHED_SUCCESS);
         }
     }
