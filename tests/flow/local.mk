@@ -41,9 +41,10 @@ tests_flow_t_workers_LDADD = $(HG_BACK_TEST_LIBS)
 
 # The client side
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_pressure \
-	tests/flow/t_dispatch tests/flow/t_dispatch_identity tests/flow/t_held_credits tests/flow/t_held_refusals \
-	tests/flow/t_worker tests/flow/t_worker_listener tests/flow/t_worker_stress
+UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session_noise \
+	tests/flow/t_session_pressure tests/flow/t_dispatch tests/flow/t_dispatch_identity \
+	tests/flow/t_held_credits tests/flow/t_held_refusals tests/flow/t_worker \
+	tests/flow/t_worker_listener tests/flow/t_worker_stress
 check_LIBRARIES = tests/flow/libstage.a
 endif
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
@@ -83,3 +84,6 @@ tests_flow_t_worker_listener_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_held_refusals_SOURCES = tests/flow/t_held_refusals.c
 tests_flow_t_held_refusals_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_held_refusals_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_session_noise_SOURCES = tests/flow/t_session_noise.c
+tests_flow_t_session_noise_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_session_noise_LDADD = $(HG_STAGE_LIBS)

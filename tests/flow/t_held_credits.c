@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/dispatch.h"
 #include "front/held.h"
 #include "tight.h"
 
@@ -261,6 +262,14 @@ static void test_refused_later_gives_back(void **state)
         fakestore_fault(fakestore_first(s.store), faults[i]);
         assert_int_equal(used(&s), 0);
     }
+    /* Refused by the front end after it was charged: it waited for room. */
+    s.store->room = 0;
+    ask(&s, 8);
+    stage_run(&s.stage);
+    assert_int_equal(used(&s), 1);
+    hg_dispatch_refuse_waiting(stage_session(&s.stage));
+    assert_int_equal(used(&s), 0);
+    s.store->room = 1;
     ask(&s, 9);
     stage_run(&s.stage);
     fakestore_fault(fakestore_first(s.store), HG_FAULT_TIMEOUT); /* it may have happened */

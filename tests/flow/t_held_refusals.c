@@ -276,6 +276,25 @@ static void end_while_waiting(bool room, bool disable)
         assert_int_equal(s.stage.retired, 2); /* it, and the stage's own at the end */
 }
 
+/* Deleted, and the worker does not know yet: what the tick lets go is not carried out any more. */
+static void test_deleted_before_it_is_known(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_tight(&s, 1);
+    ask_and_get(&s, 1);
+    ask(&s, 2);
+    stage_run(&s.stage);
+    atomic_store(&tight(&s)->state, HG_BUCKET_DELETED);
+    stage_tick(&s.stage);
+    scene_expect(&s, HG_OPCODE_DELETE, HG_STATUS_NO_BUCKET, 2);
+    assert_int_equal(used(&s), 0);
+    assert_int_equal(s.store->submits, 1);
+    ask(&s, 3);
+    scene_expect(&s, HG_OPCODE_DELETE, HG_STATUS_NO_BUCKET, 3);
+    scene_close(&s);
+}
+
 static void test_deleted_while_held(void **state)
 {
     (void)state;
@@ -312,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_mode_changes_while_held),
         cmocka_unit_test(test_unthrottled),
+        cmocka_unit_test(test_deleted_before_it_is_known),
         cmocka_unit_test(test_deleted_while_held),
         cmocka_unit_test(test_disabled_while_held),
         cmocka_unit_test(test_deleted_while_waiting_for_room),

@@ -132,29 +132,81 @@ static void test_half_close(void **state)
     }
 }
 
+/* Nothing of a client that sends no more is held or waits, however much it has sent. */
+static void test_half_close_behind_many(void **state)
+{
+    (void)state;
+    for (enum where where = HELD; where <= ROOM; where++) {
+        struct scene s;
+        if (where == RELEASED)
+            continue;
+        enter(&s, where);
+        for (uint32_t i = 3; i < 150; i++)
+            client_add_op(&s.client, HG_OPCODE_DELETE, "k", i);
+        assert_true(client_send(&s.client));
+        client_half_close(&s.client);
+        scene_expect(&s, HG_OPCODE_DELETE, HG_STATUS_ETMPFAIL, 1);
+        scene_expect(&s, HG_OPCODE_NOOP, 0, 2);
+        for (uint32_t i = 3; i < 150; i++)
+            scene_expect(&s, HG_OPCODE_DELETE, HG_STATUS_ETMPFAIL, i);
+        stage_expect_end(&s.stage, &s.client);
+        scene_close(&s);
+    }
+}
+
+/* Frames that are left over from one turn to the next are carried out before the end. */
+static void test_half_close_behind_leftovers(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_start(&s);
+    s.store->answers = true;
+    for (uint32_t i = 0; i < 1000; i++)
+        client_add_op(&s.client, HG_OPCODE_GET, "k", i);
+    assert_true(client_send(&s.client));
+    client_half_close(&s.client);
+    for (uint32_t i = 0; i < 1000; i++)
+        scene_expect(&s, HG_OPCODE_GET, 0, i);
+    stage_expect_end(&s.stage, &s.client);
+    scene_close(&s);
+}
+
 /* A reset ends the session at once and cancels what it has under way: one outcome, no completion
    afterwards. */
+static void reset_while(enum where where, bool more)
+{
+    struct scene s;
+    struct linger abort_it = {1, 0};
+    enter(&s, where);
+    if (where == RELEASED)
+        stage_turn(&s.stage); /* dispatched */
+    if (more) {
+        /* What it says while it waits is not listened to. */
+        client_add_op(&s.client, HG_OPCODE_NOOP, NULL, 3);
+        assert_true(client_send(&s.client));
+        stage_run(&s.stage);
+    }
+    setsockopt(s.client.fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);
+    client_close(&s.client);
+    stage_run(&s.stage);
+    assert_int_equal(stage_sessions(&s.stage), 0);
+    assert_int_equal(s.stage.workers[0].requests.borrowed, 0);
+    bool cancelled = where == FLIGHT || where == ROOM || where == RELEASED;
+    assert_int_equal(s.store->cancels, cancelled);
+    if (cancelled || where == HELD)
+        check_counts(&s, where, HG_OUTCOME_CLIENT_GONE);
+    let_go_on(&s, where);
+    scene_close(&s);
+}
+
 static void test_reset(void **state)
 {
     (void)state;
     for (enum where where = 0; where < WHERES; where++) {
-        struct scene s;
-        struct linger abort_it = {1, 0};
         print_message("# reset while %s\n", names[where]);
-        enter(&s, where);
-        if (where == RELEASED)
-            stage_turn(&s.stage); /* dispatched */
-        setsockopt(s.client.fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);
-        client_close(&s.client);
-        stage_run(&s.stage);
-        assert_int_equal(stage_sessions(&s.stage), 0);
-        assert_int_equal(s.stage.workers[0].requests.borrowed, 0);
-        bool cancelled = where == FLIGHT || where == ROOM || where == RELEASED;
-        assert_int_equal(s.store->cancels, cancelled);
-        if (cancelled || where == HELD)
-            check_counts(&s, where, HG_OUTCOME_CLIENT_GONE);
-        let_go_on(&s, where);
-        scene_close(&s);
+        reset_while(where, false);
+        if (where != PART)
+            reset_while(where, true);
     }
 }
 
@@ -460,6 +512,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_half_close_behind_many),
+        cmocka_unit_test(test_half_close_behind_leftovers),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_drain),
