@@ -144,6 +144,18 @@ static struct hg_link *pick_hung(struct hg_pool *pool)
     return pool->coming != NULL || pool->trial_failed ? NULL : hg_pool_pick(pool);
 }
 
+/* May it go before those that wait? It is the one that was woken, or comes with it: its client's
+   next ones go along, up to HG_POOL_BURST, or each would travel, and be answered, by itself. */
+static bool may_pass(struct hg_pool *pool, const struct hg_call *call)
+{
+    if (call == pool->waking)
+        return true;
+    if (pool->burst == 0)
+        return false;
+    pool->burst--;
+    return true;
+}
+
 enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
 {
     struct hg_link *link = NULL;
@@ -162,7 +174,7 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
         link = bound->state == HG_LINK_READY && hg_link_has_slack(bound) ? bound : NULL;
     else if (HG_UNLIKELY(pool->hung))
         link = pick_hung(pool);
-    else if (HG_LIKELY(pool->waiting_count == pool->waiting_bound || call == pool->waking))
+    else if (HG_LIKELY(pool->waiting_count == pool->waiting_bound || may_pass(pool, call)))
         link = hg_pool_pick(pool);
     if (HG_UNLIKELY(link == NULL))
         return wait_in_line(pool, call, bound);
@@ -237,7 +249,9 @@ static void wake(struct hg_hub_wake *hub_wake)
         leave_line(pool, call);
         pool->waking = call;
         pool->waking_since_us = call->place.since_us;
+        pool->burst = HG_POOL_BURST;
         call->on_room(call);
+        pool->burst = 0;
         pool->waking = NULL;
     }
     hg_list_splice(&skipped, &pool->waiting);

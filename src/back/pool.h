@@ -42,6 +42,9 @@
 #include "base/attr.h"
 #include "core/retry.h"
 
+/* Requests of a client that follow the one that had waited, before the next client's. */
+#define HG_POOL_BURST 15
+
 /* Of all pools of a store. */
 struct hg_pool_conf {
     const struct hg_dialect *dialect;
@@ -67,6 +70,7 @@ struct hg_pool {
     uint64_t waiting_end_us; /* no waiting call's time is over before */
     struct hg_call *waking;  /* is in its on_room */
     uint64_t waking_since_us;
+    uint32_t burst;    /* further calls that may come with the one that is woken */
     uint64_t usual_us; /* moving average of how long a reply takes */
     struct hg_hub_wake wake;
     struct hg_retry retry;

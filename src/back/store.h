@@ -18,7 +18,8 @@
 //     referenced, and with result->until_turn_end bytes hold until HG_STAGE_CLEANUP.
 //   - calls of one client for one key are carried out in the order of their submission: the client
 //     side says so with call->after, which is looked at during submit only.
-//   - a call that on_room submits again at once has kept its place in the queue; one that is
+//   - a call that on_room submits again at once has kept its place in the queue, and a few that it
+//     submits behind it from there go along; one that is
 //     submitted later takes a new one.
 //   - a store is not drained or freed from within on_done or on_room.
 #ifndef HG_BACK_STORE_H

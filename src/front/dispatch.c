@@ -87,7 +87,7 @@ static void on_room(struct hg_call *call)
     request->queue_us += session->worker->loop.now_us - request->hold_us;
     session->wait = HG_WAIT_NONE;
     /* At once: who submits again from here keeps his place in the store's queue. */
-    hg_session_run_one(session);
+    hg_session_run_some(session);
 }
 
 /* ---- a data request ---- */

@@ -64,6 +64,14 @@ static void watch(struct hg_session *session)
         set_events(session, want);
 }
 
+/* Many a wait is over within a few turns: until then it is cheaper to be told again of bytes that
+   cannot be read yet than to unsubscribe and subscribe. */
+static bool may_ignore(struct hg_session *session, short unwanted)
+{
+    return unwanted == EV_READ && session->wait == HG_WAIT_ROOM &&
+           session->ignored++ < HG_SESSION_IGNORED_MAX;
+}
+
 /* Something happened that the state does not want to hear of. */
 static void drop_unwanted(struct hg_session *session)
 {
@@ -220,6 +228,8 @@ static void settle_state(struct hg_session *session)
 {
     if (session->dead)
         return;
+    if (session->wait == HG_WAIT_NONE)
+        session->ignored = 0;
     if (session->closing || session->read_closed)
         hg_session_touch(session);
     watch(session);
@@ -244,9 +254,9 @@ static void run(struct hg_session *session, unsigned budget)
     settle_state(session);
 }
 
-void hg_session_run_one(struct hg_session *session)
+void hg_session_run_some(struct hg_session *session)
 {
-    run(session, 1);
+    run(session, HG_SESSION_FRAMES_AFTER_WAIT);
 }
 
 static void on_end_of_file(struct hg_session *session)
@@ -353,7 +363,8 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
         hg_session_touch(session);
     }
     short want = wanted_events(session);
-    if ((what & ~want & (EV_READ | EV_WRITE | EV_CLOSED)) != 0 && !session->dead)
+    short unwanted = what & ~want & (EV_READ | EV_WRITE | EV_CLOSED);
+    if (unwanted != 0 && !session->dead && !may_ignore(session, unwanted))
         drop_unwanted(session);
     if ((what & want & EV_READ) && !session->dead)
         read_more(session, true);

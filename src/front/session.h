@@ -25,6 +25,8 @@
 #include "front/worker.h"
 #include "io/out.h"
 
+#define HG_SESSION_FRAMES_AFTER_WAIT 16
+#define HG_SESSION_IGNORED_MAX       8
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384 /* limit of a frame before a login */
@@ -65,9 +67,10 @@ struct hg_session {
     bool barrier;     /* a flush is under way: nothing overtakes it */
     bool closing;     /* send what is queued, then close */
     bool dead;
-    bool full;   /* the socket takes no more: wait for EV_WRITE */
-    bool paused; /* reading stopped for output */
-    bool unread; /* there is something to read, when the turn of its tenant comes */
+    bool full;       /* the socket takes no more: wait for EV_WRITE */
+    bool paused;     /* reading stopped for output */
+    uint8_t ignored; /* times that bytes were there while its request waited for room */
+    bool unread;     /* there is something to read, when the turn of its tenant comes */
     bool logged_in;
     bool chose;        /* the client has selected a bucket, or none, itself */
     bool no_place;     /* the bucket that it would start in has as many connections as it may */
@@ -93,8 +96,9 @@ HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker, int fd,
 void hg_session_close(struct hg_session *session);
 /* Looks at what has been read, from where it stopped; after a wait has ended. */
 void hg_session_run(struct hg_session *session);
-/* The same for one frame; the rest is left to the ready list. */
-void hg_session_run_one(struct hg_session *session);
+/* The same for a few frames, from a store that has room again; the rest is left to the ready list.
+ */
+void hg_session_run_some(struct hg_session *session);
 /* Puts the session on the worker's list of those with something to send. */
 void hg_session_touch(struct hg_session *session);
 /* Sends what the socket takes, keeps the rest; called by the worker at the end of a turn. */
