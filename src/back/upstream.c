@@ -16,7 +16,7 @@ void hg_memcached_conf_init(struct hg_memcached_conf *conf)
                   .backend_timeout_ms = 1000,
                   .queue_timeout_ms = 1000,
                   .reconnect_max_ms = 1000},
-        .pool_depth = 64,
+        .pool_depth = 256,
         .pool_max_bytes = 256 * 1024,
         .pool_max_connections = 64,
         .pool_idle_timeout_s = 120,
