@@ -7,7 +7,8 @@
 //
 // A worker has its own instance (struct hg_store) of each upstream, and a call never leaves its
 // worker's thread except by copy. Promises:
-//   - submit answers HG_SUBMIT_TAKEN: on_done is called exactly once, perhaps before submit returns.
+//   - submit answers HG_SUBMIT_TAKEN: on_done is called exactly once, perhaps before submit
+//   returns.
 //   - submit answers HG_SUBMIT_WAIT: nothing was kept but the call's place in the store's queue;
 //     on_room is called exactly once, when it is worth submitting again (no promise that there is
 //     room then), or on_done with a refusal when the store knows that there will be none in time.
@@ -60,12 +61,12 @@ struct hg_result {
     enum hg_fault fault;
     uint32_t item_flags; /* get, gat */
     uint64_t cas;
-    uint64_t counter;        /* increment, decrement: the new value */
-    struct hg_span value;    /* get, gat; or the text of an error, not zero-ended */
-    struct hg_blob *blob;    /* not NULL: `value` lies in it */
-    bool until_turn_end;     /* `value` holds until the end of the turn */
-    uint32_t item_bytes;     /* stored value's bytes after an append or prepend, if known, else 0 */
-    const char *server;      /* which server: for the slow log and error texts; may be NULL */
+    uint64_t counter;     /* increment, decrement: the new value */
+    struct hg_span value; /* get, gat; or the text of an error, not zero-ended */
+    struct hg_blob *blob; /* not NULL: `value` lies in it */
+    bool until_turn_end;  /* `value` holds until the end of the turn */
+    uint32_t item_bytes;  /* stored value's bytes after an append or prepend, if known, else 0 */
+    const char *server;   /* which server: for the slow log and error texts; may be NULL */
 };
 
 /* Private to the store while a call is submitted or waits. */
@@ -83,20 +84,22 @@ struct hg_call_place {
 struct hg_call {
     /* what is asked: set before submit */
     enum hg_op op;
-    uint32_t tenant_id;  /* embedded store: which key space */
-    uint32_t key_hash;   /* of the key without prefix; any good hash, the same for equal keys */
+    uint32_t tenant_id; /* embedded store: which key space */
+    uint32_t key_hash;  /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
     struct hg_span value;
     struct hg_blob *blob; /* not NULL: `value` lies in it */
     uint32_t item_flags;
-    uint32_t expiry; /* memcached's meaning; for flush the delay; counters: 0xffffffff = no create */
-    uint64_t cas;    /* 0: any */
+    uint32_t
+        expiry;   /* memcached's meaning; for flush the delay; counters: 0xffffffff = no create */
+    uint64_t cas; /* 0: any */
     uint64_t delta, initial;
     uint64_t now_us;      /* monotonic */
     uint64_t deadline_us; /* of the whole request */
     /* The last call of this client for this key that is not yet answered, or NULL: set anew before
-       each submit. A flush has no key: nothing of its client may be waiting when it is submitted. */
+       each submit. A flush has no key: nothing of its client may be waiting when it is submitted.
+     */
     struct hg_call *after;
 
     void (*on_done)(struct hg_call *call, const struct hg_result *result);
@@ -113,8 +116,8 @@ struct hg_store_ops {
     void (*cancel)(struct hg_store *store, struct hg_call *call);
     /* Which server `key` (without prefix) goes to, as text that holds until the next call. */
     const char *(*where)(struct hg_store *store, struct hg_span key);
-    /* Takes no new calls that need a new connection, closes what is idle, ends when all is answered;
-       `drained` asks whether nothing is pending. */
+    /* Takes no new calls that need a new connection, closes what is idle, ends when all is
+       answered; `drained` asks whether nothing is pending. */
     void (*drain)(struct hg_store *store);
     bool (*drained)(struct hg_store *store);
     /* Answers every pending and waiting call (HG_FAULT_LOST), closes everything, frees itself. */

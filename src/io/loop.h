@@ -34,7 +34,7 @@ struct hg_loop {
     uint64_t stamped_turn;
     struct hg_list hooks[HG_STAGES];
     struct hg_list *next_hook; /* runs after the one that runs now */
-    bool again; /* somebody has work left: the next turn does not wait */
+    bool again;                /* somebody has work left: the next turn does not wait */
     bool stopped;
 };
 
