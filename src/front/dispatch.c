@@ -245,7 +245,8 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     request->state = HG_REQUEST_WAITING;
     session->barrier = false;
     hg_counter_sub(&worker->in_flight, 1);
-    if (session->hung_up) {
+    request->follows = call->after != NULL;
+    if (session->hung_up && !request->follows) {
         store->ops->cancel(store, call);
         hg_answer_refusal(
             request, &(struct hg_refusal){HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT,
@@ -449,6 +450,9 @@ void hg_dispatch_refuse_waiting(struct hg_session *session)
     struct hg_request *request = session->waiting;
     /* One that the credits have let go is carried out, unless nothing is looked at any more. */
     if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
+        return;
+    /* One that only follows its own client's earlier one, which is under way, will not be long. */
+    if (session->wait == HG_WAIT_ROOM && request->follows && !session->closing)
         return;
     bool credits = session->wait != HG_WAIT_ROOM;
     end_wait(session);

@@ -46,6 +46,7 @@ struct hg_request {
     uint8_t state;     /* enum hg_request_state */
     bool admitted;     /* the credits let it pass */
     bool impersonated;
+    bool follows; /* waits for room behind an earlier request of its client for the same key */
     bool unmetered;
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];
