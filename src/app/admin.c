@@ -92,8 +92,7 @@ static void apply_state(struct hg_process *process, struct hg_job *job, struct h
     effective = NULL;
     directory = NULL;
 out:
-    if (directory != NULL)
-        hg_publish_abandon(process, directory);
+    hg_directory_unref(directory);
     hg_conf_free(effective);
     hg_state_free(state);
     hg_conf_errors_fini(&errs);
@@ -498,8 +497,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
     } else {
         hg_counter_add(&process->reload_errors, 1);
         *ret_why = strdup(errs.error_count > 0 ? errs.errors[0] : "no memory is left");
-        if (loaded.directory != NULL)
-            hg_publish_abandon(process, loaded.directory);
+        hg_directory_unref(loaded.directory);
         hg_users_ref_unref(loaded.users);
         hg_conf_free(loaded.effective);
         hg_conf_free(loaded.file);

@@ -88,8 +88,6 @@ HG_MUST_USE int hg_publish_prepare(struct hg_process *process, const struct hg_c
    it (its name; NULL: none). */
 HG_MUST_USE int hg_publish(struct hg_process *process, struct hg_conf *effective,
                            struct hg_directory *directory, const char *purge);
-/* Drops a prepared directory. */
-void hg_publish_abandon(struct hg_process *process, struct hg_directory *directory);
 
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users);
 void hg_users_ref_unref(void *users);

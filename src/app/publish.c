@@ -170,12 +170,6 @@ int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effecti
     return 0;
 }
 
-void hg_publish_abandon(struct hg_process *process, struct hg_directory *directory)
-{
-    (void)process;
-    hg_directory_unref(directory);
-}
-
 /* ---- putting it in force ---- */
 
 static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
