@@ -200,8 +200,7 @@ void hg_item_decide(const struct hg_item *old, const struct hg_item_ask *ask, ui
     case HG_OP_DELETE:
         decide_delete(old, ask, ret);
         return;
-    case HG_OP_FLUSH:
-    case HG_OPS:
+    default:
         break;
     }
     keep(ret, HG_STATUS_NOT_SUPPORTED);

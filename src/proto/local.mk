@@ -9,4 +9,5 @@ libproto_a_SOURCES = src/proto/wire.h \
 	src/proto/reply.h src/proto/reply.c \
 	src/proto/jsontext.h src/proto/jsontext.c \
 	src/proto/mcreq.h src/proto/mcreq.c \
-	src/proto/errmap.h src/proto/errmap.c
+	src/proto/errmap.h src/proto/errmap.c \
+	src/proto/tablemsg.h src/proto/rowdoc.h

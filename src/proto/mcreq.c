@@ -8,7 +8,10 @@
 uint8_t hg_mcreq_opcode(enum hg_op op)
 {
     static const uint8_t opcodes[HG_OPS] = {
-#define HG_OP(name, ...) [HG_OP_##name] = HG_OPCODE_##name,
+#define OPCODE_CLASSIC(name) [HG_OP_##name] = HG_OPCODE_##name,
+#define OPCODE_TABLE(name)
+#define OPCODE_HBASE(name)
+#define HG_OP(name, printed, reads, writes, api, ...) OPCODE_##api(name)
 #include "base/op.def"
 #undef HG_OP
     };

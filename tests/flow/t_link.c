@@ -19,7 +19,7 @@ static void t_says_every_operation(void **state)
     };
     struct pair pair;
     pair_init(&pair, false);
-    for (unsigned op = 0; op < HG_OPS; op++) {
+    for (unsigned op = 0; op < HG_OPS_CLASSIC; op++) {
         bool stores = op == HG_OP_SET || op == HG_OP_ADD || op == HG_OP_REPLACE;
         bool appends = op == HG_OP_APPEND || op == HG_OP_PREPEND;
         bool counts = op == HG_OP_INCREMENT || op == HG_OP_DECREMENT;

@@ -29,11 +29,12 @@ check_layer() {
     [ -z "$bad" ] && result ok "$layer" || result "not ok" "$layer includes upward:$bad"
 }
 
-echo "1..$((8 + 1))"
+echo "1..$((9 + 1))"
 check_layer base ""
 check_layer proto "base"
 check_layer core "base"
 check_layer io "base"
+check_layer table "proto base"
 check_layer back "table base proto core io"
 check_layer front "back table base proto core io"
 check_layer app "front back table base proto core io"

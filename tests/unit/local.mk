@@ -215,3 +215,11 @@ tests_unit_t_sock_LDADD = $(HG_IO_TEST_LIBS)
 tests_unit_t_directory_SOURCES = tests/unit/t_directory.c
 tests_unit_t_directory_CPPFLAGS = $(HG_IO_TEST_CPPFLAGS)
 tests_unit_t_directory_LDADD = libfront.a libio.a libcore.a libproto.a $(HG_IO_TEST_LIBS)
+
+# Memory of a request
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_arena
+endif
+tests_unit_t_arena_SOURCES = tests/unit/t_arena.c
+tests_unit_t_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)

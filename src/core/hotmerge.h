@@ -1,0 +1,36 @@
+// hotmerge - several sketches as one, and the keys that lead it
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Source: Agarwal et al., "Mergeable Summaries" (PODS 2012), in the form that keeps upper bounds:
+// counts of a key are added up, and a key that is missing from a full sketch is credited that
+// sketch's minimum, as count and as error, since it may have been there so often. So the true count
+// stays within [count - error, count] and error <= sum of N_i / m. What is merged keeps the `keep`
+// largest and can be looked up by key. Memory is the caller's. Pure.
+#ifndef HG_CORE_HOTMERGE_H
+#define HG_CORE_HOTMERGE_H
+
+#include "core/hotkey.h"
+
+#define HG_HOT_TOP 10
+
+struct hg_hotmerge; /* the result; its layout is in hotmerge.c */
+
+/* Bytes of a result that keeps so many keys, long ones included. */
+size_t hg_hotmerge_bytes(unsigned keep);
+/* Bytes that merging needs for a moment, with `entries` used counters in all sketches together. */
+size_t hg_hotmerge_scratch_bytes(unsigned entries);
+
+/* Merges into `memory` (hg_hotmerge_bytes(keep)). count 0: an empty result. */
+struct hg_hotmerge *hg_hotmerge_make(void *memory, unsigned keep,
+                                     const struct hg_hotkey *const *sketches, unsigned count,
+                                     void *scratch);
+
+unsigned hg_hotmerge_used(const struct hg_hotmerge *merged);
+uint64_t hg_hotmerge_total(const struct hg_hotmerge *merged); /* N of all */
+/* Entry i of hg_hotmerge_used, the largest count first; equal ones by key, so that the order is the
+   same whatever the order of the sketches. */
+void hg_hotmerge_entry(const struct hg_hotmerge *merged, unsigned i, struct hg_hotkey_entry *ret);
+bool hg_hotmerge_find(const struct hg_hotmerge *merged, const struct hg_hotkey_key *key,
+                      struct hg_hotkey_entry *ret);
+
+#endif

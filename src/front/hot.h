@@ -1,0 +1,36 @@
+// hot - hot keys on the path of a request, worker's side
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A lane has a sketch for each hot-key type, set up when the type is first counted in an epoch, and
+// the list of its throttled keys. At the end of an epoch the worker hands its lanes' sketches and
+// lists over to housekeeping (app/hotkeys) and starts with empty ones; cleared memory comes back
+// for reuse. Worker's thread only.
+#ifndef HG_FRONT_HOT_H
+#define HG_FRONT_HOT_H
+
+#include "core/hotkey.h"
+#include "front/bucket.h"
+#include "front/worker.h"
+
+/* What a request, or an item of a batch, touches. The hash is made by hg_hot_key. */
+struct hg_hotkey_key hg_hot_key(const struct hg_worker *worker, struct hg_span table,
+                                struct hg_span row, uint8_t room[HG_HOTKEY_KEY_MAX]);
+
+/* Is a request for this key to be refused now? Counts the refusal; *ret_percent: the key's share.
+   `exempt` (Unthrottled) requests and observe mode are never refused. */
+bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane, const struct hg_hotkey_key *key,
+                    bool exempt, unsigned *ret_percent);
+
+/* An admitted operation has been handed to a store: counts it under its type and under ALL. */
+void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
+                 const struct hg_hotkey_key *key);
+
+/* A refusal's words: text and JSON members for the error context. */
+struct hg_hot_words {
+    char text[256];
+    char members[320];
+};
+void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
+                    enum hg_hot_type type, unsigned percent, struct hg_hot_words *ret);
+
+#endif

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libtable.a
+libtable_a_SOURCES = src/table/filter.h src/table/outcome.h src/table/tableop.h src/table/hbaseop.h
