@@ -12,7 +12,7 @@ libback_a_SOURCES += \
 	src/back/memcached.c src/back/memcached.h src/back/memcached_in.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/resolve.c src/back/resolve.h \
-	src/back/ring.c src/back/ring.h \
+	src/back/ring.c src/back/ring.h src/back/rows.h \
 	src/back/server.c src/back/server.h \
 	src/back/upstream.c src/back/upstream.h \
 	src/back/upstream_stats.c src/back/upstream_stats.def src/back/upstream_stats.h

@@ -109,11 +109,45 @@ struct hg_call {
     struct hg_call_place place;
 };
 
+/* A stretch of keys in order, for stores that have an order. */
+struct hg_range_item {
+    struct hg_span key; /* without the tenant's prefix */
+    uint32_t item_flags;
+    uint64_t cas;
+    struct hg_span value; /* holds during on_item only */
+};
+
+struct hg_range_end {
+    enum hg_fault fault;
+    bool more;           /* it stopped before the end of the stretch: go on behind the last item */
+    struct hg_span text; /* of a fault, not zero-ended, or none */
+    const char *server;
+};
+
+struct hg_range_call {
+    uint32_t tenant_id;
+    struct hg_span prefix;
+    struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
+    bool reverse;            /* from the last to the first */
+    uint32_t max_items;      /* that are looked at, dead ones included; at least 1 */
+    uint64_t max_us;         /* stops after about so long */
+    uint64_t deadline_us;
+    /* For each item that is alive; false: enough, and `more` is set. */
+    bool (*on_item)(struct hg_range_call *call, const struct hg_range_item *item);
+    /* Exactly once, perhaps before `range` returns; never after cancel_range. */
+    void (*on_done)(struct hg_range_call *call, const struct hg_range_end *end);
+    struct hg_call_place place;
+};
+
 struct hg_store_ops {
     const char *kind;
     /* See the promises above. */
     enum hg_submit (*submit)(struct hg_store *store, struct hg_call *call);
     void (*cancel)(struct hg_store *store, struct hg_call *call);
+    /* Reads a stretch of keys; NULL where the store keeps no order. It sees every write of this
+       worker that has been answered. */
+    void (*range)(struct hg_store *store, struct hg_range_call *call);
+    void (*cancel_range)(struct hg_store *store, struct hg_range_call *call);
     /* Which server `key` (without prefix) goes to, as text that holds until the next call. */
     const char *(*where)(struct hg_store *store, struct hg_span key);
     /* Takes no new calls that need a new connection, closes what is idle, ends when all is
