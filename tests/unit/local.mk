@@ -223,3 +223,11 @@ endif
 tests_unit_t_arena_SOURCES = tests/unit/t_arena.c
 tests_unit_t_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)
+
+# The table of operations
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_op
+endif
+tests_unit_t_op_SOURCES = tests/unit/t_op.c
+tests_unit_t_op_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_op_LDADD = libproto.a libbase.a $(CMOCKA_LIBS)
