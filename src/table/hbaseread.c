@@ -74,6 +74,7 @@ bool hg_hbaseop_read(const struct hg_row *row, struct hg_span row_key,
 {
     struct hg_row live = {.api = HG_API_HBASE};
     struct hg_cells cells;
+    *ret_memory = false;
     if (!hg_hbasecells_live(&row->cells, families, now_ms, arena, &live.cells) ||
         !select_cells(read, &live.cells, arena, &cells)) {
         *ret_memory = true;

@@ -223,3 +223,18 @@ endif
 tests_unit_t_arena_SOURCES = tests/unit/t_arena.c
 tests_unit_t_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)
+
+# HBase operations on one row
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_hbaseop tests/unit/t_hbaseread tests/unit/t_hbasemodel
+endif
+HG_HBASE_TEST_LIBS = libtable.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_hbaseop_SOURCES = tests/unit/t_hbaseop.c tests/unit/hbasehelp.h
+tests_unit_t_hbaseop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbaseop_LDADD = $(HG_HBASE_TEST_LIBS)
+tests_unit_t_hbaseread_SOURCES = tests/unit/t_hbaseread.c tests/unit/hbasehelp.h
+tests_unit_t_hbaseread_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbaseread_LDADD = $(HG_HBASE_TEST_LIBS)
+tests_unit_t_hbasemodel_SOURCES = tests/unit/t_hbasemodel.c
+tests_unit_t_hbasemodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbasemodel_LDADD = $(HG_HBASE_TEST_LIBS)
