@@ -368,12 +368,10 @@ static void check_and(struct model *model)
         model->failed++;
 }
 
-/* The new version of a column: its timestamp, and what of the old value it starts with. */
-static struct cell next_of(struct model *model, const struct cell *old, struct cell sent,
-                           bool dated)
+/* The new version of a column gets its timestamp. */
+static struct cell next_of(const struct model *model, const struct cell *old, struct cell sent)
 {
-    if (!dated || old != NULL)
-        sent.at = model->now;
+    sent.at = model->now;
     if (old != NULL && old->at >= model->now)
         sent.at = old->at + 1;
     return sent;
@@ -388,15 +386,14 @@ static void append(struct model *model)
     bool twice = false;
     for (int i = below(model, SENT_MAX / 2); i >= 0; i--) {
         struct cell *one = &sent[item.cells.count];
-        bool dated = below(model, 4) == 0;
         *one = some_cell(model);
         one->len = one->len > 2 ? 2 : one->len;
         const struct cell *old = newest(&living, one->family, one->qualifier);
         if (old != NULL && old->len > 12)
             continue;
         twice = twice || newest(&fresh, one->family, one->qualifier) != NULL;
-        item.cells.list[item.cells.count++] = as_sent(one, dated);
-        struct cell made = next_of(model, old, *one, dated);
+        item.cells.list[item.cells.count++] = as_sent(one, false);
+        struct cell made = next_of(model, old, *one);
         if (old != NULL) {
             memcpy(made.value, old->value, old->len);
             memcpy(made.value + old->len, one->value, one->len);
@@ -432,7 +429,7 @@ static void increment(struct model *model)
         wrong = wrong || (old != NULL && old->len != 8);
         item.counters[item.counter_count++] =
             (struct hg_counter_add){names[one.family], names[one.qualifier], amount};
-        struct cell made = next_of(model, old, one, false);
+        struct cell made = next_of(model, old, one);
         uint64_t sum = (uint64_t)amount;
         if (old != NULL)
             sum += hg_get_u64(old->value);
