@@ -1,3 +1,3 @@
 noinst_LIBRARIES += libtable.a
 libtable_a_SOURCES = src/table/filter.h src/table/outcome.h src/table/tableop.h src/table/hbaseop.h \
-	src/table/filter.c src/table/filter_in.h src/table/filter_row.c
+	src/table/filter.c src/table/filter_in.h src/table/filter_row.c src/table/tableop.c
