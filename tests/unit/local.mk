@@ -238,3 +238,16 @@ tests_unit_t_hbaseread_LDADD = $(HG_HBASE_TEST_LIBS)
 tests_unit_t_hbasemodel_SOURCES = tests/unit/t_hbasemodel.c
 tests_unit_t_hbasemodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_hbasemodel_LDADD = $(HG_HBASE_TEST_LIBS)
+# Tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop
+endif
+tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
+tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
+tests_unit_t_filter_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c
+tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
