@@ -237,7 +237,9 @@ tests_unit_t_hbaseread_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_hbaseread_LDADD = $(HG_HBASE_TEST_LIBS)
 tests_unit_t_hbasemodel_SOURCES = tests/unit/t_hbasemodel.c
 tests_unit_t_hbasemodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_t_hbasemodel_LDADD = $(HG_HBASE_TEST_LIBS)
+tests_unit_t_hbasemodel_LDADD = libtable.a libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) \
+	$(CMOCKA_LIBS)
+
 # Tables
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop

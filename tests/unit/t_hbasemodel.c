@@ -14,12 +14,15 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "proto/rowdoc.h"
 #include "proto/status.h"
 #include "table/hbaseop.h"
 
-enum { NAMES = 6, LISTED = 3, CELLS_MAX = 512, SENT_MAX = 6 };
+enum { FAMILIES = 4, NAMES = 6, LISTED = 3, CELLS_MAX = 512, SENT_MAX = 6 };
 
 /* In the order of memcmp, so that numbers can be compared in their place. */
+static const struct hg_span families[FAMILIES] = {HG_SPAN_LIT("\x01"), HG_SPAN_LIT("a"),
+                                                  HG_SPAN_LIT("aa"), HG_SPAN_LIT("\xff")};
 static const struct hg_span names[NAMES] = {HG_SPAN_LIT(""),   HG_SPAN_LIT("\x01"),
                                             HG_SPAN_LIT("a"),  HG_SPAN_LIT("aa"),
                                             HG_SPAN_LIT("ab"), HG_SPAN_LIT("\xff")};
@@ -75,7 +78,7 @@ static void attributes(const struct model *model, int family, int64_t *ret_ttl,
     *ret_ttl = 0;
     *ret_versions = HG_FAMILY_VERSIONS;
     for (size_t i = 0; i < model->families.count; i++)
-        if (hg_span_equal(model->listed[i].name, names[family])) {
+        if (hg_span_equal(model->listed[i].name, families[family])) {
             *ret_ttl = (int64_t)model->listed[i].ttl_ms;
             *ret_versions = model->listed[i].max_versions;
         }
@@ -143,7 +146,7 @@ static void assert_same(const struct heap *heap, const struct hg_cells *cells)
         const struct cell *mine = &heap->cells[i];
         const struct hg_cell *its = &cells->list[place(heap, mine)];
         assert_true(its->dated);
-        assert_true(hg_span_equal(its->family, names[mine->family]));
+        assert_true(hg_span_equal(its->family, families[mine->family]));
         assert_true(hg_span_equal(its->qualifier, names[mine->qualifier]));
         assert_true(its->at_ms == mine->at);
         assert_true(hg_span_equal(its->value, hg_span(mine->value, mine->len)));
@@ -160,7 +163,7 @@ static int some_name(struct model *model)
 /* Of few columns, so that they meet; around now. */
 static struct cell some_cell(struct model *model)
 {
-    struct cell cell = {.family = below(model, 4), .qualifier = some_name(model)};
+    struct cell cell = {.family = below(model, FAMILIES), .qualifier = some_name(model)};
     cell.at = model->now - 30 + below(model, 40);
     if (cell.at < 0)
         cell.at = 0;
@@ -177,23 +180,17 @@ static void *room(struct model *model, size_t count, size_t size)
     return at;
 }
 
-/* Keeps a copy of the new row and all that it points to, as a store does; what it points to may be
-   the old row. */
-static void copy_row(struct model *model)
+/* Keeps the new row as a store does, as a document; reading it checks its order. */
+static void keep_row(struct model *model)
 {
     struct hg_arena *arena = &model->arenas[model->turn = !model->turn];
+    struct hg_span document;
     hg_arena_reset(arena);
-    size_t count = model->out.row.cells.count;
-    struct hg_cell *list = hg_arena_array(arena, count, sizeof *list);
-    assert_non_null(list);
-    for (size_t i = 0; i < count; i++) {
-        list[i] = model->out.row.cells.list[i];
-        list[i].family = hg_arena_copy(arena, list[i].family);
-        list[i].qualifier = hg_arena_copy(arena, list[i].qualifier);
-        list[i].value = hg_arena_copy(arena, list[i].value);
-        assert_non_null(list[i].value.at);
-    }
-    model->real = (struct hg_row){.api = HG_API_HBASE, .cells = {list, count}};
+    if (!model->is_there)
+        return;
+    assert_true(hg_rowdoc_encode(&model->out.row, arena, &document));
+    assert_int_equal(hg_rowdoc_decode(document, arena, &model->real), 0);
+    assert_int_equal(model->real.api, HG_API_HBASE);
 }
 
 /* Applies and compares: the row as the model says, or as it was. */
@@ -217,12 +214,12 @@ static void apply(struct model *model, const struct hg_hbase_item *item, const s
     model->row = *wanted;
     model->is_there = wanted->count > 0;
     model->removed += wanted->count == 0;
-    copy_row(model);
+    keep_row(model);
 }
 
 static struct hg_cell as_sent(const struct cell *cell, bool dated)
 {
-    return (struct hg_cell){names[cell->family], names[cell->qualifier], cell->at, dated,
+    return (struct hg_cell){families[cell->family], names[cell->qualifier], cell->at, dated,
                             hg_span(cell->value, cell->len)};
 }
 
@@ -264,7 +261,7 @@ static bool is_hit(const struct heap *living, const struct cell *cell,
     size_t of_newest = 0;
     for (size_t i = 0; i < count; i++) {
         const struct hg_deletion *one = &list[i];
-        bool family = hg_span_equal(one->family, names[cell->family]);
+        bool family = hg_span_equal(one->family, families[cell->family]);
         bool column = family && hg_span_equal(one->qualifier, names[cell->qualifier]);
         bool until = !one->dated || cell->at <= one->at_ms;
         if ((one->kind == HG_DELETION_ROW && until) ||
@@ -292,7 +289,7 @@ static size_t send_deletions(struct model *model, struct hg_hbase_item *item, st
             cell = living.cells[below(model, (int)living.count)];
         list[i].kind =
             below(model, 12) == 0 ? HG_DELETION_ROW : (enum hg_deletion_kind)(1 + below(model, 4));
-        list[i].family = names[cell.family];
+        list[i].family = families[cell.family];
         list[i].qualifier = names[cell.qualifier];
         list[i].dated = list[i].kind == HG_DELETION_VERSION || below(model, 2);
         list[i].at_ms = list[i].kind == HG_DELETION_ROW ? cell.at - 10 : cell.at;
@@ -345,7 +342,7 @@ static void check_and(struct model *model)
     if (living.count > 0 && below(model, 3))
         wanted = living.cells[below(model, (int)living.count)];
     const struct cell *found = newest(&living, wanted.family, wanted.qualifier);
-    item.check.family = names[wanted.family];
+    item.check.family = families[wanted.family];
     item.check.qualifier = names[wanted.qualifier];
     item.check.has_value = below(model, 4) > 0;
     item.check.op = (enum hg_operator)below(model, item.check.has_value ? 6 : 2);
@@ -428,7 +425,7 @@ static void increment(struct model *model)
         twice = twice || newest(&fresh, one.family, one.qualifier) != NULL;
         wrong = wrong || (old != NULL && old->len != 8);
         item.counters[item.counter_count++] =
-            (struct hg_counter_add){names[one.family], names[one.qualifier], amount};
+            (struct hg_counter_add){families[one.family], names[one.qualifier], amount};
         struct cell made = next_of(model, old, one);
         uint64_t sum = (uint64_t)amount;
         if (old != NULL)
@@ -451,15 +448,15 @@ static void increment(struct model *model)
 }
 
 /* Random columns into a read; without any all are meant. */
-static void send_columns(struct model *model, struct hg_hbase_read *read, bool all[4],
-                         bool some[4][NAMES])
+static void send_columns(struct model *model, struct hg_hbase_read *read, bool all[FAMILIES],
+                         bool some[FAMILIES][NAMES])
 {
     read->column_count = (size_t)below(model, 4);
     read->columns = room(model, read->column_count, sizeof *read->columns);
     for (size_t i = 0; i < read->column_count; i++) {
-        int family = below(model, 4);
+        int family = below(model, FAMILIES);
         struct hg_family_columns *one = &read->columns[i];
-        one->family = names[family];
+        one->family = families[family];
         one->qualifiers.count = (size_t)below(model, 4);
         one->qualifiers.list = room(model, one->qualifiers.count, sizeof *one->qualifiers.list);
         all[family] = all[family] || one->qualifiers.count == 0;
@@ -469,7 +466,7 @@ static void send_columns(struct model *model, struct hg_hbase_read *read, bool a
             some[family][qualifier] = true;
         }
     }
-    for (int f = 0; f < 4 && read->column_count == 0; f++)
+    for (int f = 0; f < FAMILIES && read->column_count == 0; f++)
         all[f] = true;
 }
 
@@ -477,7 +474,7 @@ static void get(struct model *model)
 {
     struct hg_hbase_item item = {.op = HG_OP_HBASE_GET, .row = HG_SPAN_LIT("r")};
     struct hg_hbase_read *read = &item.read;
-    bool all[4] = {false}, some[4][NAMES] = {{false}};
+    bool all[FAMILIES] = {false}, some[FAMILIES][NAMES] = {{false}};
     send_columns(model, read, all, some);
     read->min_ms = below(model, 3) ? INT64_MIN : model->now - below(model, 30);
     read->max_ms = below(model, 3) ? INT64_MAX : model->now - 15 + below(model, 30);
@@ -529,7 +526,7 @@ static void change_families(struct model *model)
     model->families.count = LISTED;
     for (int i = 0; i < LISTED; i++)
         model->listed[i] =
-            (struct hg_family){names[i], ttls[below(model, 4)], (uint32_t)below(model, 5) + 1};
+            (struct hg_family){families[i], ttls[below(model, 4)], (uint32_t)below(model, 5) + 1};
 }
 
 static void run(struct model *model, int operations)
