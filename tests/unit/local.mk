@@ -234,6 +234,6 @@ tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
 tests_unit_t_filter_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
-tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c
+tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/tablehelp.h
 tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
