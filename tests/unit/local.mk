@@ -226,7 +226,8 @@ tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)
 
 # Tables
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop
+UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop \
+	tests/unit/t_tableop_model
 endif
 tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
 tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -237,3 +238,6 @@ tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
 tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/tablehelp.h
 tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tablehelp.h
+tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
