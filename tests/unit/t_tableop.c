@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "proto/status.h"
-#include "tablehelp.h"
+#include "tableophelp.h"
 
 /* ---- the table of operations ---- */
 

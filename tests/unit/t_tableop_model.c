@@ -13,7 +13,7 @@
 
 #include "base/prng.h"
 #include "proto/status.h"
-#include "tablehelp.h"
+#include "tableophelp.h"
 
 #define SLOTS      8
 #define BYTES_MAX  40

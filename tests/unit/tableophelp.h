@@ -1,10 +1,10 @@
-// tablehelp - rows, items and results of TableAPI as text, for tests
+// tableophelp - rows, items and results of TableAPI as text, for tests
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // For inclusion after cmocka.h and stdio.h, in one file of a program. A row is "a=1 b='x' c=null
 // d=2.5", in the order of names; values of bytes have no blank and no quote.
-#ifndef HG_TEST_TABLEHELP_H
-#define HG_TEST_TABLEHELP_H
+#ifndef HG_TEST_TABLEOPHELP_H
+#define HG_TEST_TABLEOPHELP_H
 
 #include <stdlib.h>
 
