@@ -65,7 +65,7 @@ static int rowscene_down(void **state)
 }
 
 /* The fake store answers from the shelf within submit. */
-static void rowscene_at_once(struct fakestore *fake, struct kept *kept)
+static inline void rowscene_at_once(struct fakestore *fake, struct kept *kept)
 {
     struct rowscene *s = fake->ctx;
     shelf_answer(&s->shelf, kept);
