@@ -283,3 +283,10 @@ tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
 tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
 tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+# Stretches of keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_embedded_range
+endif
+tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
