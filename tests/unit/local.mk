@@ -243,3 +243,11 @@ tests_unit_t_tablemsg_reply_LDADD = $(HG_TABLEMSG_TEST_LIBS)
 tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/tablehelp.h
 tests_unit_t_rowdoc_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+
+# Families of HBase tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_families
+endif
+tests_unit_t_conf_families_SOURCES = tests/unit/t_conf_families.c tests/unit/apphelp.h
+tests_unit_t_conf_families_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_families_LDADD = $(t_app_libs)
