@@ -2,6 +2,7 @@ noinst_LIBRARIES += libfront.a
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(XXHASH_CFLAGS)
 libfront_a_SOURCES = src/front/answer.c src/front/answer.h src/front/answer_session.c \
 	src/front/bucket.c src/front/bucket.h src/front/control.c src/front/directory.c \
+	src/front/directory_families.c \
 	src/front/directory.h src/front/dispatch.c src/front/dispatch.h src/front/front.h \
 	src/front/held.c src/front/held.h src/front/hot.h src/front/job.c src/front/job.h src/front/lane.def \
 	src/front/listener.c src/front/listener.h src/front/outcome.def src/front/request.h \

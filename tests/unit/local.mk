@@ -290,3 +290,11 @@ endif
 tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+
+# Families of HBase tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_families
+endif
+tests_unit_t_conf_families_SOURCES = tests/unit/t_conf_families.c tests/unit/apphelp.h
+tests_unit_t_conf_families_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_families_LDADD = $(t_app_libs)
