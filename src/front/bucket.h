@@ -18,7 +18,9 @@
 #include "core/held.h"
 #include "core/readcost.h"
 
-#define HG_BUCKET_NAME_MAX 100
+#define HG_BUCKET_NAME_MAX      100
+#define HG_TABLE_SESSIONS       100 /* unless it is told otherwise */
+#define HG_TABLE_SESSION_IDLE_S 60
 
 struct hg_upstream;
 
@@ -74,6 +76,11 @@ struct hg_bucket {
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;
     _Atomic unsigned connections;
+    _Atomic unsigned table_sessions;       /* sessions of queries that it may have */
+    _Atomic unsigned table_session_idle_s; /* after which one ends */
+    struct hg_list cursors;                /* its idle sessions; this and the next two are */
+    struct hg_list cursors_node;           /* cursor.c's, under its lock */
+    unsigned cursor_count;
     struct hg_credit_bucket credit;
     struct hg_credit_lane *credit_lanes; /* one a worker */
     /* Called with the last reference; set by the owner. */
