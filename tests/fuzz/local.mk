@@ -2,13 +2,15 @@
 # (clang) as a fuzzer:  tests/fuzz/fuzz_frame -max_len=2048 a-new-folder tests/fuzz/corpus/frame
 UNIT_TESTS += tests/fuzz/replay_frame
 tests_fuzz_replay_frame_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fuzz/fuzz_frame.c
-tests_fuzz_replay_frame_LDADD = libproto.a libbase.a
+tests_fuzz_replay_frame_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS)
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/seeds.py
 
 if FUZZING
 noinst_PROGRAMS += tests/fuzz/fuzz_frame
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_frame.c $(libproto_a_SOURCES)
-tests_fuzz_fuzz_frame_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined \
+nodist_tests_fuzz_fuzz_frame_SOURCES = $(nodist_libtablepb_a_SOURCES)
+tests_fuzz_fuzz_frame_LDADD = libbase.a $(PROTOBUF_C_LIBS)
+tests_fuzz_fuzz_frame_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS) -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=all
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 endif
