@@ -223,3 +223,11 @@ endif
 tests_unit_t_arena_SOURCES = tests/unit/t_arena.c
 tests_unit_t_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)
+
+# Stretches of keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_embedded_range
+endif
+tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
