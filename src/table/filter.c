@@ -99,6 +99,8 @@ static bool may_pass(const struct hg_filter *filter, const struct hg_filter_stat
     for (size_t i = 0; i < filter->count; i++) {
         const struct hg_filter_node *node = &filter->nodes[i];
         bool may;
+        if ((unsigned)node->kind >= HG_FILTER_KINDS)
+            return false;
         if (hg_filter_is_list(node)) {
             if (node->operands == 0 || node->operands > depth)
                 return false;

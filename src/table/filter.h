@@ -15,9 +15,10 @@
 //                    as it is, wherever they stand
 //   ALL  a cell passes that passes every operand     ANY  one that passes at least one; it is
 //        without its value when one of the operands it passes takes that away
-//   PAGE lets rows pass until it has counted its number of them. It counts a row when the row
-//        passes it and everything around it, so in an ALL only rows that the other operands let
-//        pass, wherever it stands (HBase goes by order). This is why there is a state.
+//   PAGE lets rows pass until it has counted its number of them. It counts a row when a cell of
+//        the row passes it and every list around it: in an ALL only rows that the other operands
+//        let pass too, wherever it stands (HBase goes by order); in an ANY a row counts that
+//        would have passed without it. This is why there is a state.
 //
 // No cell left means that the row does not pass. A row of TableAPI without any column passes what
 // asks for nothing of a cell: all but the five that look at each cell. Values of different kinds

@@ -1,20 +1,20 @@
 // filter_row - which cells of a row pass a filter
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The program is walked once a row. Each result that is open is a set of cells, one bit a cell; a
+// The program is walked once a row. Each node's result is a set of cells, one bit a cell; a
 // condition on the row is the set of all cells or the empty one, so that lists are plain
 // intersections and unions. A row without columns has one bit that stands for the row itself: no
 // condition on cells lets it pass. So in every case a row passes what leaves a bit set.
 //
 // When a node's turn comes, the results that are open are those of the operands before it, in all
 // the lists around it. That is what FIRST_KEY_ONLY needs to know what reaches it. What PAGE counts
-// is known only at the end, hence the parents.
+// is known only at the end, hence the parents, and a set for every node.
 #include "table/filter.h"
 
 #include "table/filter_in.h"
 
 #define WORD_BITS   64
-#define LOCAL_WORDS 4 /* sets of rows this narrow need no arena */
+#define LOCAL_WORDS 256 /* sets that fit into these need no arena */
 
 struct walk {
     const struct hg_filter *filter;
@@ -26,13 +26,13 @@ struct walk {
     size_t count;
     /* the shape of the program */
     uint8_t parent[HG_TABLE_FILTER_NODES]; /* of the root: itself */
-    size_t deepest;
-    bool key_only; /* there is one */
-    /* the sets: `depth` are open, each of `words`; `bare` is those that lose their value */
-    size_t bits, words, depth;
+    bool key_only, page;                   /* there is one */
+    /* by node, a set of `words` each: the cells that pass it; of those that lose their value */
+    size_t bits, words;
     uint64_t *pass, *bare;
-    uint8_t node[HG_TABLE_FILTER_DEPTH]; /* whose results are open */
-    bool passes[HG_TABLE_FILTER_NODES];  /* which nodes the row passes */
+    /* the nodes whose results are open */
+    uint8_t open[HG_TABLE_FILTER_DEPTH];
+    size_t depth;
 };
 
 /* Is it well formed? Notes who is whose operand. */
@@ -56,22 +56,20 @@ static bool find_shape(struct walk *walk)
             return false;
         open[depth++] = (uint8_t)i;
         walk->parent[i] = (uint8_t)i;
-        if (depth > walk->deepest)
-            walk->deepest = depth;
-        if (node->kind == HG_FILTER_KEY_ONLY)
-            walk->key_only = true;
+        walk->key_only |= node->kind == HG_FILTER_KEY_ONLY;
+        walk->page |= node->kind == HG_FILTER_PAGE;
     }
     return depth == 1;
 }
 
-static uint64_t *pass_at(const struct walk *walk, size_t level)
+static uint64_t *pass_of(const struct walk *walk, size_t node)
 {
-    return walk->pass + level * walk->words;
+    return walk->pass + node * walk->words;
 }
 
-static uint64_t *bare_at(const struct walk *walk, size_t level)
+static uint64_t *bare_of(const struct walk *walk, size_t node)
 {
-    return walk->bare + level * walk->words;
+    return walk->bare + node * walk->words;
 }
 
 static bool bit(const uint64_t *set, size_t i)
@@ -89,14 +87,6 @@ static void fill(const struct walk *walk, uint64_t *set, bool all)
     memset(set, all ? 0xff : 0, walk->words * sizeof *set);
     if (all && walk->bits % WORD_BITS != 0)
         set[walk->words - 1] = (UINT64_C(1) << walk->bits % WORD_BITS) - 1;
-}
-
-static bool any_bit(const struct walk *walk, const uint64_t *set)
-{
-    for (size_t w = 0; w < walk->words; w++)
-        if (set[w] != 0)
-            return true;
-    return false;
 }
 
 static struct hg_span qualifier_of(const struct walk *walk, size_t i)
@@ -214,8 +204,8 @@ static void pass_first(const struct walk *walk, uint64_t *pass)
         if (w == walk->words - 1 && walk->bits % WORD_BITS != 0)
             reach = (UINT64_C(1) << walk->bits % WORD_BITS) - 1;
         for (size_t level = 0; level < walk->depth; level++)
-            if (walk->filter->nodes[walk->parent[walk->node[level]]].kind == HG_FILTER_ALL)
-                reach &= pass_at(walk, level)[w];
+            if (walk->filter->nodes[walk->parent[walk->open[level]]].kind == HG_FILTER_ALL)
+                reach &= pass_of(walk, walk->open[level])[w];
         if (reach != 0) {
             pass[w] = reach & -reach;
             return;
@@ -223,11 +213,11 @@ static void pass_first(const struct walk *walk, uint64_t *pass)
     }
 }
 
-/* Opens the result of node `i`, which is no list. */
+/* The result of node `i`, which is no list. */
 static void put_leaf(struct walk *walk, size_t i)
 {
     const struct hg_filter_node *node = &walk->filter->nodes[i];
-    uint64_t *pass = pass_at(walk, walk->depth);
+    uint64_t *pass = pass_of(walk, i);
     switch (node->kind) {
     case HG_FILTER_PREFIX:
     case HG_FILTER_ROW_RANGE:
@@ -254,86 +244,97 @@ static void put_leaf(struct walk *walk, size_t i)
     }
     }
     if (walk->key_only)
-        fill(walk, bare_at(walk, walk->depth), node->kind == HG_FILTER_KEY_ONLY);
-    walk->depth++;
+        fill(walk, bare_of(walk, i), node->kind == HG_FILTER_KEY_ONLY);
 }
 
-/* Makes the last results one. */
-static void put_list(struct walk *walk, const struct hg_filter_node *node)
+/* The result of node `i`, a list: of the last results that are open, which it closes. */
+static void put_list(struct walk *walk, size_t i)
 {
+    const struct hg_filter_node *node = &walk->filter->nodes[i];
     bool all = node->kind == HG_FILTER_ALL;
-    size_t first = walk->depth - node->operands;
-    uint64_t *pass = pass_at(walk, first);
-    for (size_t level = first + 1; level < walk->depth; level++) {
-        const uint64_t *next = pass_at(walk, level);
+    uint64_t *pass = pass_of(walk, i), *bare = bare_of(walk, i);
+    fill(walk, pass, all);
+    if (walk->key_only)
+        fill(walk, bare, false);
+    for (uint32_t k = 0; k < node->operands; k++) {
+        size_t operand = walk->open[--walk->depth];
+        const uint64_t *next = pass_of(walk, operand);
         for (size_t w = 0; w < walk->words; w++)
             pass[w] = all ? pass[w] & next[w] : pass[w] | next[w];
         for (size_t w = 0; walk->key_only && w < walk->words; w++)
-            bare_at(walk, first)[w] |= bare_at(walk, level)[w];
+            bare[w] |= bare_of(walk, operand)[w];
     }
     for (size_t w = 0; walk->key_only && w < walk->words; w++)
-        bare_at(walk, first)[w] &= pass[w];
-    walk->depth = first + 1;
+        bare[w] &= pass[w];
 }
 
-static void walk_program(struct walk *walk)
+/* Counts the row with each PAGE to which it owes a cell: one that passes the PAGE and all lists
+   around it. Spoils the sets, but not the root's. */
+static void count_pages(struct walk *walk, struct hg_filter_state *state)
 {
-    for (size_t i = 0; i < walk->filter->count; i++) {
-        const struct hg_filter_node *node = &walk->filter->nodes[i];
-        if (hg_filter_is_list(node))
-            put_list(walk, node);
-        else
-            put_leaf(walk, i);
-        walk->node[walk->depth - 1] = (uint8_t)i;
-        walk->passes[i] = any_bit(walk, pass_at(walk, walk->depth - 1));
-    }
-}
-
-/* Counts the row with each PAGE that it passes together with all that is around it. */
-static void count_pages(const struct walk *walk, struct hg_filter_state *state)
-{
-    bool reached[HG_TABLE_FILTER_NODES];
-    for (size_t i = walk->filter->count; i-- > 0;) {
-        reached[i] = walk->passes[i] && (walk->parent[i] == i || reached[walk->parent[i]]);
-        if (reached[i] && walk->filter->nodes[i].kind == HG_FILTER_PAGE)
+    for (size_t i = walk->filter->count; walk->page && i-- > 0;) {
+        uint64_t *pass = pass_of(walk, i), left = 0;
+        const uint64_t *around = pass_of(walk, walk->parent[i]);
+        for (size_t w = 0; w < walk->words; w++)
+            left |= pass[w] &= around[w];
+        if (left != 0 && walk->filter->nodes[i].kind == HG_FILTER_PAGE)
             state->passed[i]++;
     }
 }
 
-/* Runs the program; `local` holds the sets of a narrow row. False: the row does not pass. */
+/* Runs the program; small sets lie in `local`. False: the row does not pass. */
 static bool run(struct walk *walk, uint64_t *local, struct hg_arena *arena, bool *ret_memory)
 {
     if (!find_shape(walk))
         return false;
     walk->bits = walk->count > 0 ? walk->count : 1;
     walk->words = (walk->bits + WORD_BITS - 1) / WORD_BITS;
+    size_t nodes = walk->filter->count, all_words = nodes * walk->words;
     walk->pass = local;
-    if (walk->words > LOCAL_WORDS) {
-        walk->pass = hg_arena_take(arena, 2 * walk->deepest * walk->words * sizeof *walk->pass);
-        if (walk->pass == NULL) {
-            *ret_memory = true;
-            return false;
-        }
+    if (all_words * 2 > LOCAL_WORDS)
+        walk->pass = hg_arena_take(arena, all_words * 2 * sizeof *walk->pass);
+    if (walk->pass == NULL) {
+        *ret_memory = true;
+        return false;
     }
-    walk->bare = walk->pass + walk->deepest * walk->words;
-    walk_program(walk);
-    return walk->passes[walk->filter->count - 1];
+    walk->bare = walk->pass + all_words;
+    for (size_t i = 0; i < nodes; i++) {
+        if (hg_filter_is_list(&walk->filter->nodes[i]))
+            put_list(walk, i);
+        else
+            put_leaf(walk, i);
+        walk->open[walk->depth++] = (uint8_t)i;
+    }
+    const uint64_t *root = pass_of(walk, nodes - 1);
+    for (size_t w = 0; w < walk->words; w++)
+        if (root[w] != 0)
+            return true;
+    return false;
 }
 
 /* How many candidates pass; *ret_as_is when they are all of them, with their values. */
 static size_t count_passing(const struct walk *walk, bool *ret_as_is)
 {
-    size_t passing = 0;
+    size_t root = walk->filter->count - 1, passing = 0;
     bool bare = false;
     for (size_t w = 0; walk->count > 0 && w < walk->words; w++) {
-        passing += (size_t)__builtin_popcountll(walk->pass[w]);
-        bare |= walk->key_only && walk->bare[w] != 0;
+        passing += (size_t)__builtin_popcountll(pass_of(walk, root)[w]);
+        bare |= walk->key_only && bare_of(walk, root)[w] != 0;
     }
     *ret_as_is = passing == walk->count && !bare;
     return passing;
 }
 
-#define LOCAL_SETS (2 * HG_TABLE_FILTER_DEPTH * LOCAL_WORDS)
+/* Candidate `i` of a row that passes. */
+static bool passes(const struct walk *walk, size_t i)
+{
+    return bit(pass_of(walk, walk->filter->count - 1), i);
+}
+
+static bool is_bare(const struct walk *walk, size_t i)
+{
+    return walk->key_only && bit(bare_of(walk, walk->filter->count - 1), i);
+}
 
 bool hg_filter_entity(const struct hg_filter *filter, struct hg_filter_state *state,
                       struct hg_span row_key, const struct hg_row *row,
@@ -346,7 +347,7 @@ bool hg_filter_entity(const struct hg_filter *filter, struct hg_filter_state *st
                         .row = row,
                         .columns = from->columns,
                         .count = from->count};
-    uint64_t local[LOCAL_SETS];
+    uint64_t local[LOCAL_WORDS];
     bool as_is = true;
     *ret_memory = false;
     if (filter->count > 0 && !run(&walk, local, arena, ret_memory))
@@ -361,11 +362,11 @@ bool hg_filter_entity(const struct hg_filter *filter, struct hg_filter_state *st
             return false;
         }
         for (size_t i = 0; i < from->count; i++) {
-            if (!bit(walk.pass, i))
+            if (!passes(&walk, i))
                 continue;
             struct hg_column *column = &entity.columns[entity.count++];
             *column = from->columns[i];
-            if (walk.key_only && bit(walk.bare, i))
+            if (is_bare(&walk, i))
                 column->value = (struct hg_value){.kind = HG_VALUE_NULL};
         }
     }
@@ -384,7 +385,7 @@ bool hg_filter_cells(const struct hg_filter *filter, struct hg_filter_state *sta
                         .row = row,
                         .cells = from->list,
                         .count = from->count};
-    uint64_t local[LOCAL_SETS];
+    uint64_t local[LOCAL_WORDS];
     bool as_is = true;
     *ret_memory = false;
     if (from->count == 0 || (filter->count > 0 && !run(&walk, local, arena, ret_memory)))
@@ -399,11 +400,11 @@ bool hg_filter_cells(const struct hg_filter *filter, struct hg_filter_state *sta
             return false;
         }
         for (size_t i = 0; i < from->count; i++) {
-            if (!bit(walk.pass, i))
+            if (!passes(&walk, i))
                 continue;
             struct hg_cell *cell = &cells.list[cells.count++];
             *cell = from->list[i];
-            if (walk.key_only && bit(walk.bare, i))
+            if (is_bare(&walk, i))
                 cell->value = HG_SPAN_NONE;
         }
     }
