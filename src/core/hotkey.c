@@ -54,7 +54,7 @@ struct hg_hotkey {
 static uint32_t slot_count(unsigned counters)
 {
     uint32_t n = 32;
-    while (n < 2 * counters)
+    while (n < 4 * counters)
         n *= 2;
     return n;
 }
@@ -143,7 +143,7 @@ static void drop_bucket(struct hg_hotkey *sketch, uint16_t b)
 }
 
 /* As the youngest of the bucket. */
-static void join(struct hg_hotkey *sketch, uint16_t c, uint16_t b)
+static inline void join(struct hg_hotkey *sketch, uint16_t c, uint16_t b)
 {
     struct counter *counter = &sketch->counters[c];
     struct bucket *bucket = &sketch->buckets[b];
@@ -161,7 +161,7 @@ static void join(struct hg_hotkey *sketch, uint16_t c, uint16_t b)
 }
 
 /* The bucket goes when nobody is left in it. */
-static void leave(struct hg_hotkey *sketch, uint16_t c)
+static inline void leave(struct hg_hotkey *sketch, uint16_t c)
 {
     struct counter *counter = &sketch->counters[c];
     struct bucket *bucket = &sketch->buckets[counter->bucket];
@@ -177,7 +177,7 @@ static void leave(struct hg_hotkey *sketch, uint16_t c)
 }
 
 /* The first bucket above `b` that holds so much or more. */
-static uint16_t bucket_from(const struct hg_hotkey *sketch, uint16_t b, uint64_t count)
+static inline uint16_t bucket_from(const struct hg_hotkey *sketch, uint16_t b, uint64_t count)
 {
     do
         b = sketch->buckets[b].above;
@@ -185,7 +185,7 @@ static uint16_t bucket_from(const struct hg_hotkey *sketch, uint16_t b, uint64_t
     return b;
 }
 
-static void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
+static inline void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
 {
     struct counter *counter = &sketch->counters[c];
     uint16_t b = counter->bucket;
@@ -206,14 +206,28 @@ static void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
 
 /* ---- keys ---- */
 
-static uint8_t *bytes_of(const struct hg_hotkey *sketch, uint16_t c)
+static inline uint8_t *bytes_of(const struct hg_hotkey *sketch, uint16_t c)
 {
     return sketch->counters[c].len > HG_HOTKEY_INLINE_BYTES ? sketch->room + (size_t)c * ROOM_STRIDE
                                                             : sketch->names[c].bytes;
 }
 
+/* memcpy without a call for the usual lengths: two pieces that may overlap. */
+static inline void copy_key(uint8_t *to, const uint8_t *from, unsigned len)
+{
+    if (len - 16 <= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + len - 16, from + len - 16, 16);
+    } else if (len - 8 <= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+    } else if (len > 0) {
+        memcpy(to, from, len);
+    }
+}
+
 /* The counter of the key, `limit` when it has none. */
-static uint16_t counter_of(const struct hg_hotkey *sketch, const struct hg_hotkey_key *key)
+static inline uint16_t counter_of(const struct hg_hotkey *sketch, const struct hg_hotkey_key *key)
 {
     for (unsigned i = sketch->slots[key->hash & sketch->mask]; i != 0;) {
         const struct counter *counter = &sketch->counters[i - 1];
@@ -226,7 +240,7 @@ static uint16_t counter_of(const struct hg_hotkey *sketch, const struct hg_hotke
     return sketch->limit;
 }
 
-static void unlink_key(struct hg_hotkey *sketch, uint16_t c)
+static inline void unlink_key(struct hg_hotkey *sketch, uint16_t c)
 {
     const struct counter *counter = &sketch->counters[c];
     uint16_t *link = &sketch->slots[counter->hash & sketch->mask];
@@ -236,8 +250,8 @@ static void unlink_key(struct hg_hotkey *sketch, uint16_t c)
     *link = counter->chain;
 }
 
-static void set_key(struct hg_hotkey *sketch, uint16_t c, const struct hg_hotkey_key *key,
-                    uint64_t error)
+static inline void set_key(struct hg_hotkey *sketch, uint16_t c, const struct hg_hotkey_key *key,
+                           uint64_t error)
 {
     struct counter *counter = &sketch->counters[c];
     uint16_t *slot = &sketch->slots[key->hash & sketch->mask];
@@ -248,8 +262,7 @@ static void set_key(struct hg_hotkey *sketch, uint16_t c, const struct hg_hotkey
     counter->chain = *slot;
     *slot = (uint16_t)(c + 1);
     sketch->names[c].error = error;
-    if (key->len > 0)
-        memcpy(bytes_of(sketch, c), key->at, key->len);
+    copy_key(bytes_of(sketch, c), key->at, key->len);
 }
 
 static void take_counter(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n)
