@@ -244,7 +244,7 @@ static struct hg_span key_of(const struct hg_request *request)
     return hg_span(request->key->data, request->key->len);
 }
 
-static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_refusal *refusal)
+struct hg_refusal hg_answer_fault_refusal(enum hg_fault fault)
 {
     static const struct {
         uint16_t status;
@@ -269,9 +269,8 @@ static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_ref
         [HG_FAULT_MEMORY] = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR, "no memory is left"},
         [HG_FAULT_INTERNAL] = {HG_STATUS_EINTERNAL, HG_OUTCOME_STORE_ERROR, "the store failed"},
     };
-    *refusal = (struct hg_refusal){rows[fault].status, rows[fault].outcome, rows[fault].text,
-                                   HG_SPAN_NONE, HG_SPAN_NONE};
-    return refusal;
+    return (struct hg_refusal){rows[fault].status, rows[fault].outcome, rows[fault].text,
+                               HG_SPAN_NONE, HG_SPAN_NONE};
 }
 
 static void count_get(const struct hg_request *request, bool hit)
@@ -400,8 +399,7 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
 
 void hg_answer_fault(struct hg_request *request, const struct hg_result *result)
 {
-    struct hg_refusal refusal;
-    fault_refusal(result->fault, &refusal);
+    struct hg_refusal refusal = hg_answer_fault_refusal(result->fault);
     bool lookup = request->row->op == HG_OP_GET && request->row->quiet;
     if (lookup && result->fault <= HG_FAULT_QUEUE_FULL && request->lane->bucket->upstream != NULL &&
         atomic_load_explicit(&request->lane->bucket->upstream->miss_on_fault,

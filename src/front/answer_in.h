@@ -29,6 +29,8 @@ void hg_answer_error(struct hg_request *request, uint16_t status, const struct h
                      const char *server);
 /* A fault of the store; result->value: its words, or none. */
 void hg_answer_fault(struct hg_request *request, const struct hg_result *result);
+/* What a client is told of a fault. */
+struct hg_refusal hg_answer_fault_refusal(enum hg_fault fault);
 /* Counts the end of a data request. */
 void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t reply_bytes,
                     const char *server);
