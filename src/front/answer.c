@@ -451,7 +451,8 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
         hg_held_room(request->session->worker, request->lane);
     request->read_units = request->write_units = 0;
     uint16_t status = refusal->status;
-    if (status == HG_STATUS_THROTTLED_TOO_LONG && visible_status(request, status) != status) {
+    bool limit = status == HG_STATUS_THROTTLED_TOO_LONG || status == HG_STATUS_HOT_KEY;
+    if (limit && visible_status(request, status) != status) {
         bool silent;
         status = hg_reject_status(request->lane->bucket, request->row, &silent);
         if (silent) {
