@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "app/conf.h"
+#include "app/hotkeys.h"
 #include "app/state.h"
 #include "app/users.h"
 #include "core/credittick.h"
@@ -53,7 +54,8 @@ struct hg_process {
 
     struct hg_loop loop; /* main thread's */
     struct hg_mailbox mailbox;
-    struct hg_timer tick_timer, drain_timer;
+    struct hg_timer tick_timer, drain_timer, hot_timer;
+    uint64_t hot_begin_us; /* when the epoch of hot keys began */
     struct event signals[5];
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
@@ -67,6 +69,7 @@ struct hg_process {
     pthread_t house_thread;
     struct hg_letter reload_letter;
     _Atomic bool reload_posted;
+    struct hg_hotkeys hotkeys;
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;

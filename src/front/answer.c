@@ -386,7 +386,8 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
 {
     hg_answer_settle_none(request);
     uint16_t status = refusal->status;
-    if (status == HG_STATUS_THROTTLED_TOO_LONG && hg_answer_visible_status(request, status) != status) {
+    bool limit = status == HG_STATUS_THROTTLED_TOO_LONG || status == HG_STATUS_HOT_KEY;
+    if (limit && hg_answer_visible_status(request, status) != status) {
         bool silent;
         status = hg_reject_status(request->lane->bucket, request->row, &silent);
         if (silent) {

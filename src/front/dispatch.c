@@ -14,6 +14,7 @@
 #include "front/answer.h"
 #include "front/dispatch_in.h"
 #include "front/held.h"
+#include "front/hot.h"
 #include "front/job.h"
 #include "front/table.h"
 #include "proto/frameinfo.h"
@@ -227,6 +228,32 @@ static struct hg_request *new_request(struct hg_session *session, const struct h
     return request;
 }
 
+/* ---- hot keys ---- */
+
+static bool is_ranked(enum hg_op op)
+{
+    return hg_op_rows[op].hot <= HG_HOT_RULE_QUERY;
+}
+
+/* True: its key is throttled, and it has been refused. */
+static bool refuse_hot_key(struct hg_session *session, struct hg_request *request,
+                           struct hg_span key_bytes)
+{
+    struct hg_worker *worker = session->worker;
+    enum hg_op op = request->call.op;
+    struct hg_hotkey_key key = hg_hot_plain_key(key_bytes, request->call.key_hash);
+    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
+    unsigned percent;
+    if (!is_ranked(op) || !hg_hot_refuses(worker, request->lane, &key, exempt, &percent))
+        return false;
+    struct hg_hot_words words;
+    hg_hot_explain(worker, request->lane, (enum hg_hot_type)hg_op_rows[op].hot, percent, &words);
+    struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, words.text,
+                                 hg_span_str(words.members), HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+    return true;
+}
+
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
                                            "the tenant's store could not be opened", HG_SPAN_NONE,
                                            HG_SPAN_NONE};
@@ -262,7 +289,12 @@ static enum hg_step submit_guarded(struct hg_session *session, struct hg_request
     request->state = HG_REQUEST_SENT;
     hg_counter_add(&worker->in_flight, 1);
     session->keys_pending |= (uint64_t)1 << (request->call.key_hash & 63);
+    struct hg_lane *lane = request->lane;
+    struct hg_hotkey_key key = hg_hot_plain_key(request->call.key, request->call.key_hash);
+    enum hg_op op = request->call.op;
     hg_rows_guard(worker->tables.rows, store, &worker->blobs, request->guard, &request->call);
+    if (is_ranked(op))
+        hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
     return HG_STEP_NEXT;
 }
 
@@ -276,6 +308,10 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
         return HG_STEP_NEXT;
     }
     struct hg_call *call = &request->call;
+    /* The store may answer at once, and then the request is gone; the frame and the lane stay. */
+    struct hg_lane *lane = request->lane;
+    struct hg_hotkey_key key = hg_hot_plain_key(call->key, call->key_hash);
+    enum hg_op op = call->op;
     call->now_us = worker->loop.now_us;
     struct hg_request *before = hg_dispatch_pending(session, call->key_hash);
     bool guarded = call->op != HG_OP_GET && memchr(call->key.at, 0, call->key.len) != NULL;
@@ -286,8 +322,11 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     session->barrier = call->op == HG_OP_FLUSH;
     hg_counter_add(&worker->in_flight, 1);
     session->keys_pending |= (uint64_t)1 << (call->key_hash & 63);
-    if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN))
+    if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN)) {
+        if (HG_LIKELY(is_ranked(op)))
+            hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
         return HG_STEP_NEXT;
+    }
     request->state = HG_REQUEST_WAITING;
     session->barrier = false;
     hg_counter_sub(&worker->in_flight, 1);
@@ -456,6 +495,8 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
     if (HG_UNLIKELY(request == NULL))
         return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
+    if (HG_UNLIKELY(lane->hot_list != NULL) && refuse_hot_key(session, request, frame->key))
+        return HG_STEP_NEXT;
     fill_call(request, frame, blob);
     bool waits;
     if (HG_UNLIKELY(!hg_held_admit(session, request, &waits)))

@@ -81,7 +81,20 @@ static struct hg_hotshare *borrow_share(struct hg_hot_worker *hot)
     if (first == NULL)
         return hg_hotshare_new();
     hg_list_remove(first);
+    hot->idle_count--;
     return HG_CONTAINER_OF(first, struct hg_hotshare, node);
+}
+
+static void keep_share(struct hg_worker *worker, struct hg_hotshare *share)
+{
+    struct hg_hot_worker *hot = &worker->hot;
+    hg_list_remove(&share->node);
+    if (hot->idle_count >= hot->idle_max) {
+        hg_hotshare_free(&worker->front->hot.mem, share);
+        return;
+    }
+    hg_list_append(&hot->idle, &share->node);
+    hot->idle_count++;
 }
 
 /* The lane's share of the running epoch; NULL when memory is out. */
@@ -159,11 +172,9 @@ static bool tell_slowly(struct hg_worker *worker, struct hg_hotshare *share, enu
             hg_hotkey_tell(sketch->keys, key, 1));
 }
 
-void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
-                 const struct hg_hotkey_key *key)
+void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
+                  const struct hg_hotkey_key *key)
 {
-    if (!atomic_load_explicit(&lane->bucket->hotkey_tracking, memory_order_relaxed))
-        return;
     struct hg_hotshare *share = lane->hot;
     if (HG_UNLIKELY(share == NULL))
         share = open_share(worker, lane);
@@ -228,6 +239,7 @@ static void hand_over(struct hg_worker *worker, struct hg_hotshare *share,
     if (deleted)
         take_list_off(share, &lane->hot_list);
     lane->hot = next;
+    share->worker = worker->index;
     hg_list_remove(&share->node);
     hg_list_append(&parcel->shares, &share->node);
 }
@@ -265,7 +277,9 @@ static void end_epoch(struct hg_worker *worker, uint64_t epoch)
         }
     }
     drop_idle_spares(hot, parcel);
+    hot->idle_max = (unsigned)handed;
     parcel->epoch = epoch;
+    parcel->ctx = front->ctx;
     parcel->letter.deliver = front->on_parcel;
     hg_counter_add(&hot->handovers, 1);
     hg_counter_add(&hot->handed_shares, handed);
@@ -312,9 +326,8 @@ static void install(struct hg_worker *worker, struct hg_hotshare *share)
         hg_list_append(&worker->hot.shares, &share->node);
         lane->hot = share;
     } else {
-        hg_bucket_unref(share->bucket);
-        share->bucket = NULL;
-        hg_list_append(&worker->hot.idle, &share->node);
+        hg_hotshare_clear(&worker->front->hot.mem, share);
+        keep_share(worker, share);
     }
     take_list_off(lane->hot, &lane->hot_list);
     take_list_off(lane->hot, &lane->hot_spare);
@@ -344,7 +357,8 @@ void hg_hot_on_parcel(struct hg_letter *letter, void *receiver)
         hg_list_remove(node);
         install(worker, HG_CONTAINER_OF(node, struct hg_hotshare, node));
     }
-    hg_list_splice(&hot->idle, &parcel->idle);
+    HG_LIST_EACH(node, &parcel->idle)
+    keep_share(worker, HG_CONTAINER_OF(node, struct hg_hotshare, node));
     HG_LIST_EACH(node, &parcel->sketches)
     {
         hg_list_remove(node);

@@ -38,8 +38,15 @@ static inline bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane
 }
 
 /* An admitted operation has been handed to a store: counts it under its type and under ALL. */
-void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
-                 const struct hg_hotkey_key *key);
+void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
+                  const struct hg_hotkey_key *key);
+
+static inline void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane,
+                               enum hg_hot_type type, const struct hg_hotkey_key *key)
+{
+    if (atomic_load_explicit(&lane->bucket->hotkey_tracking, memory_order_relaxed))
+        hg_hot_count(worker, lane, type, key);
+}
 
 /* A refusal's words: text and JSON members for the error context. */
 struct hg_hot_words {

@@ -21,6 +21,7 @@
 struct hg_hotshare {
     struct hg_list node;
     struct hg_bucket *bucket; /* counted */
+    unsigned worker;
     struct hg_hotsketch *sketches[HG_HOT_TYPES];
     bool refused[HG_HOT_TYPES]; /* there was no memory for it in this epoch */
     struct hg_list lists;       /* of struct hg_hotlist: used ones on their way home, or new ones */
@@ -29,6 +30,7 @@ struct hg_hotshare {
 /* What goes from a worker to housekeeping and back. */
 struct hg_hotparcel {
     struct hg_letter letter;
+    void *ctx; /* the receiver's: that of struct hg_hot_front */
     unsigned worker;
     uint64_t epoch;          /* that ended */
     struct hg_list shares;   /* there: the epoch's; back: new lists, for lanes[worker] */
@@ -39,17 +41,20 @@ struct hg_hotparcel {
 /* Shared by all workers, part of struct hg_front. */
 struct hg_hot_front {
     struct hg_hotmem mem;
-    _Atomic uint64_t epoch_end_us; /* when the running epoch will end */
+    _Atomic uint32_t epoch_ms;     /* how long one is to be */
+    _Atomic uint64_t epoch_end_us; /* when the running one will end */
     struct hg_mailbox *house;      /* NULL: nobody takes parcels, counts are dropped */
     void (*on_parcel)(struct hg_letter *letter, void *receiver);
+    void *ctx;
 };
 
 enum hg_hot_size { HG_HOT_SIZE_ALL, HG_HOT_SIZE_OTHER, HG_HOT_SIZE_SHRUNK, HG_HOT_SIZES };
 
 /* A worker's own, part of struct hg_worker. */
 struct hg_hot_worker {
-    struct hg_list shares; /* of the running epoch */
-    struct hg_list idle;   /* shares to be used again */
+    struct hg_list shares;         /* of the running epoch */
+    struct hg_list idle;           /* shares to be used again, */
+    unsigned idle_count, idle_max; /* as many as were handed over last */
     struct hg_list spares[HG_HOT_SIZES];
     unsigned spare_counts[HG_HOT_SIZES];
     unsigned taken[HG_HOT_SIZES]; /* sketches in use */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "front/dispatch.h"
 #include "front/held.h"
+#include "front/hot.h"
 #include "front/request.h"
 #include "front/session.h"
 
@@ -325,6 +326,7 @@ static void close_store(struct hg_store **store, struct hg_upstream **of)
 void hg_worker_close(struct hg_worker *worker)
 {
     worker->stopping = true; /* letters may still come, and find nothing to do */
+    hg_hot_close(worker);
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
@@ -370,6 +372,7 @@ static void init_parts(struct hg_worker *worker, struct hg_front *front, unsigne
     hg_list_init(&worker->lanes_held);
     hg_list_init(&worker->lanes_used);
     hg_lane_init(&worker->nobody, NULL);
+    hg_hot_open(worker);
     hg_blobs_init(&worker->blobs);
     hg_out_pool_init(&worker->outs, &worker->blobs);
     hg_slab_init(&worker->requests, sizeof(struct hg_request), REQUESTS_PER_BLOCK);
