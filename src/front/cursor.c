@@ -170,7 +170,7 @@ static bool draw_id(struct hg_cursors *cursors, uint64_t *ret)
 }
 
 bool hg_cursors_add(struct hg_cursors *cursors, struct hg_cursor *cursor, struct hg_bucket *bucket,
-                    unsigned worker, uint64_t now_us)
+                    unsigned worker, uint64_t now_us, uint64_t *ret_id)
 {
     struct hg_cursor *dead = NULL;
     unsigned most = atomic_load_explicit(&bucket->table_sessions, memory_order_relaxed);
@@ -183,6 +183,7 @@ bool hg_cursors_add(struct hg_cursors *cursors, struct hg_cursor *cursor, struct
         cursor->next = *slot;
         *slot = cursor;
         cursors->count++;
+        *ret_id = cursor->id;
         cursor->bucket = hg_bucket_ref(bucket);
         if (bucket->cursor_count++ == 0)
             hg_list_append(&cursors->buckets, &bucket->cursors_node);

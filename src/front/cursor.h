@@ -53,7 +53,8 @@ void hg_cursor_free(struct hg_cursor *cursor);
 
 /* Puts it into the table, idle, and gives it its number. False: the bucket has as many as it may. */
 HG_MUST_USE bool hg_cursors_add(struct hg_cursors *cursors, struct hg_cursor *cursor,
-                                struct hg_bucket *bucket, unsigned worker, uint64_t now_us);
+                                struct hg_bucket *bucket, unsigned worker, uint64_t now_us,
+                                uint64_t *ret_id);
 /* Takes it for one request. */
 HG_MUST_USE enum hg_cursor_found hg_cursors_take(struct hg_cursors *cursors, uint64_t id,
                                                  const struct hg_bucket *bucket, enum hg_api api,

@@ -15,6 +15,7 @@
 #include "base/span.h"
 #include "core/credit.h"
 #include "front/bucket.h"
+#include "front/cursor.h"
 #include "front/directory.h"
 #include "front/hotshare.h"
 #include "io/mailbox.h"
@@ -88,6 +89,7 @@ struct hg_front {
     uint64_t start_us;
     uint64_t hash_seed;  /* random, for hashes of keys */
     struct hg_hot_front hot;
+    struct hg_cursors cursors; /* sessions of queries */
     const char *version; /* "N.N.N" */
 };
 

@@ -318,6 +318,22 @@ static bool take_row(struct hg_reader *reader, const struct hg_range_item *item,
                                    : take_cells(reader, &row, row_key, goes_on, page);
 }
 
+static void set_last(struct hg_reader *reader, struct hg_span row_key)
+{
+    reader->inside = false;
+    reader->begun = true;
+    reader->last_len = (uint16_t)row_key.len;
+    if (row_key.len > 0)
+        memcpy(reader->last, row_key.at, row_key.len);
+}
+
+void hg_reader_pass(struct hg_reader *reader, struct hg_span key)
+{
+    size_t head = reader->msg->table.len + 1;
+    if (key.len >= head && key.len - head <= sizeof reader->last)
+        set_last(reader, hg_span(key.at + head, key.len - head));
+}
+
 bool hg_reader_take(struct hg_reader *reader, const struct hg_range_item *item,
                     struct hg_page *page)
 {
@@ -330,11 +346,7 @@ bool hg_reader_take(struct hg_reader *reader, const struct hg_range_item *item,
     bool goes_on =
         reader->inside && hg_span_equal(row_key, hg_span(reader->last, reader->last_len));
     page->read_bytes += item->key.len + item->value.len;
-    reader->inside = false;
-    reader->begun = true;
-    reader->last_len = (uint16_t)row_key.len;
-    if (row_key.len > 0)
-        memcpy(reader->last, row_key.at, row_key.len);
+    set_last(reader, row_key);
     if (!take_row(reader, item, row_key, goes_on, page))
         return false;
     if (hg_filter_done(filter_of(reader->msg), &reader->filter, row_key,

@@ -15,7 +15,6 @@
 #include "table/filter.h"
 #include "table/hbaseop.h"
 
-#define HG_READER_PAGE_ROWS 100 /* rows of a page when the client names no number */
 #define HG_READER_KEY_BYTES (HG_TABLE_KEY_MAX + 3)
 
 struct hg_reader {
@@ -60,6 +59,9 @@ bool hg_reader_reversed(const struct hg_reader *reader);
 /* Looks at an item of that stretch. False: enough for this page, or failed (page->status). */
 HG_MUST_USE bool hg_reader_take(struct hg_reader *reader, const struct hg_range_item *item,
                                 struct hg_page *page);
+
+/* The store has looked at all up to this key: goes on behind it. */
+void hg_reader_pass(struct hg_reader *reader, struct hg_span key);
 
 /* About what these take in an encoded reply. */
 size_t hg_entity_bytes(const struct hg_entity *entity);

@@ -11,26 +11,8 @@
 #ifndef HG_FRONT_TABLE_H
 #define HG_FRONT_TABLE_H
 
-#include "back/rows.h"
-#include "base/slab.h"
 #include "front/dispatch.h"
-
-struct hg_request;
-struct hg_worker;
-
-/* A worker's part. */
-struct hg_tables {
-    struct hg_rows *rows;
-    struct hg_rows_counters row_counters;
-    struct hg_slab guards;       /* struct hg_guard: classic operations on what may be a row's key */
-    struct hg_list spare_tables; /* kept for reuse, with the first block of their arenas */
-    struct hg_list spare_slots;
-    unsigned spare_table_count, spare_slot_count;
-    unsigned live;         /* requests that have one now */
-    struct hg_list ranges; /* ranges whose next part is to be read */
-    uint64_t wall_turn;    /* the turn of `wall_ms` */
-    int64_t wall_ms;
-};
+#include "front/tables.h"
 
 /* 0 or -ENOMEM. */
 HG_MUST_USE int hg_tables_open(struct hg_worker *worker);

@@ -64,6 +64,8 @@ struct hg_table {
     struct hg_arena scratch;
     struct hg_range_call range;
     struct hg_store *store; /* that is reading; NULL: none */
+    struct hg_families families;
+    bool page_over; /* the page takes no more */
     uint8_t from[HG_READER_KEY_BYTES], to[HG_READER_KEY_BYTES];
 };
 

@@ -13,6 +13,7 @@
 #include "front/directory.h"
 #include "front/front.h"
 #include "front/hotshare.h"
+#include "front/tables.h"
 #include "front/worker_stats.h"
 #include "io/mailbox.h"
 #include "io/out.h"
@@ -69,6 +70,7 @@ struct hg_worker {
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, drain_letter;
     struct hg_hot_worker hot;
+    struct hg_tables tables;
     _Atomic bool tick_posted;
     _Atomic unsigned load; /* connections given and not yet closed */
 
