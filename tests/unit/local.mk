@@ -231,3 +231,22 @@ endif
 tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+# Messages of TableAPI and HBase
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_tablemsg tests/unit/t_tablemsg_refuse tests/unit/t_tablemsg_reply \
+	tests/unit/t_rowdoc
+endif
+HG_TABLEMSG_TEST_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
+HG_TABLEMSG_TEST_LIBS = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_tablemsg_SOURCES = tests/unit/t_tablemsg.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_tablemsg_refuse_SOURCES = tests/unit/t_tablemsg_refuse.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_refuse_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_refuse_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_tablemsg_reply_SOURCES = tests/unit/t_tablemsg_reply.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_reply_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_reply_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/tablehelp.h
+tests_unit_t_rowdoc_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
