@@ -14,6 +14,7 @@ bench: headgate$(EXEEXT) headgate-load$(EXEEXT)
 noinst_PROGRAMS += tests/bench/bench_micro
 tests_bench_bench_micro_SOURCES = tests/bench/bench_micro.c
 tests_bench_bench_micro_LDADD = libcore.a libproto.a libbase.a -lm
+tests_bench_bench_micro_LDADD = libtable.a libcore.a libproto.a libbase.a
 .PHONY: bench-micro
 bench-micro: tests/bench/bench_micro
 	tests/bench/bench_micro

@@ -250,3 +250,20 @@ tests_unit_t_tablemsg_reply_LDADD = $(HG_TABLEMSG_TEST_LIBS)
 tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/tablehelp.h
 tests_unit_t_rowdoc_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+# Tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop \
+	tests/unit/t_tableop_model
+endif
+tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
+tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
+tests_unit_t_filter_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/tableophelp.h
+tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
+tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
