@@ -9,12 +9,13 @@
 //           or whose newest value is empty; a new version of APPEND and INCREMENT is put at
 //           max(now, newest + 1); counters wrap, and other lengths than 8 bytes are refused
 //   Apache  a check with a value fails on an absent column, with NOT_EQUAL too; undated cells of
-//           CHECK_AND_PUT are not older than the cell that was checked; an APPEND's own timestamp
-//           counts only where the column is absent; n deletions of a newest version delete n
+//           CHECK_AND_PUT are not older than the cell that was checked; n deletions of a newest
+//           version delete n
 //   OBKV    no tombstones; the same column twice in one INCREMENT is refused (Apache's client keeps
 //           the last one), here in one APPEND as well
 //   here    an empty value to check for is a value (Apache takes it for none): it equals an empty
-//           cell and no absent one
+//           cell and no absent one; an APPEND takes no timestamp (in Apache it counts where the
+//           column is absent)
 #include "table/hbaseop.h"
 
 #include <stdio.h>
@@ -271,7 +272,12 @@ static uint16_t renew(struct work *work, struct hg_cells *fresh,
 
 static uint16_t append(struct work *work)
 {
+    const struct hg_cells *cells = &work->item->cells;
     struct hg_cells fresh;
+    for (size_t i = 0; i < cells->count; i++)
+        if (cells->list[i].dated)
+            return refuse_column(work, HG_STATUS_EINVAL, &cells->list[i], "the cell to append to",
+                                 "has a timestamp: APPEND takes none, the new version is newest");
     if (!hg_hbasecells_sorted(&work->item->cells, work->now_ms, work->arena, &fresh))
         return no_memory(work);
     return renew(work, &fresh, append_to);

@@ -74,6 +74,9 @@ bool hg_hbaseop_read(const struct hg_row *row, struct hg_span row_key,
 {
     struct hg_row live = {.api = HG_API_HBASE};
     struct hg_cells cells;
+    *ret_memory = false;
+    if (!hg_filter_row_key(&read->filter, state, row_key))
+        return false;
     if (!hg_hbasecells_live(&row->cells, families, now_ms, arena, &live.cells) ||
         !select_cells(read, &live.cells, arena, &cells)) {
         *ret_memory = true;
@@ -83,8 +86,7 @@ bool hg_hbaseop_read(const struct hg_row *row, struct hg_span row_key,
         return false;
     if (read->filter.count > 0) {
         struct hg_cells passed = {0};
-        if (!hg_filter_row_key(&read->filter, state, row_key) ||
-            !hg_filter_cells(&read->filter, state, row_key, &live, &cells, arena, &passed,
+        if (!hg_filter_cells(&read->filter, state, row_key, &live, &cells, arena, &passed,
                              ret_memory))
             return false;
         cells = passed;
