@@ -144,6 +144,7 @@ static void write_back(struct hg_row_call *row, uint64_t cas, const char *server
 {
     bool remove = row->outcome.act == HG_ROW_REMOVE;
     struct hg_span value = HG_SPAN_NONE;
+    row->outcome.row.api = row->api;
     if (!remove && !hg_rowdoc_encode(&row->outcome.row, row->arena, &value)) {
         refuse(row, HG_STATUS_ENOMEM, "the row needs more memory than a request may take", server);
         return;
