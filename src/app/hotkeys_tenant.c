@@ -54,7 +54,7 @@ bool hg_hottenant_is_idle(const struct hg_hottenant *tenant)
 static void free_keys(struct hg_hotkeys *hot, struct hg_keythrottle *throttle)
 {
     hg_hotmem_give_back(mem_of(hot), throttle->keys, throttle->room * sizeof throttle->keys[0]);
-    *throttle = (struct hg_keythrottle){NULL, 0, 0};
+    *throttle = (struct hg_keythrottle){.keys = NULL};
 }
 
 static void free_span(struct hg_hotkeys *hot, struct hg_hotspan *span)
@@ -173,9 +173,14 @@ static void merge_all(struct hg_hotkeys *hot, struct hg_hottenant *tenant, uint6
     if (memory == NULL)
         return;
     span->merged = merge(hot, tenant, HG_HOT_ALL, keep, memory);
-    span->bytes = bytes;
-    if (span->merged == NULL && *ret_passing == NULL)
+    if (*ret_passing != NULL)
+        return;
+    if (span->merged == NULL) {
         hg_hotmem_give_back(mem_of(hot), memory, bytes);
+        return;
+    }
+    span->bytes = hg_hotmerge_size(span->merged);
+    span->merged = hg_hotmem_cut(mem_of(hot), memory, bytes, span->bytes);
 }
 
 static void end_passing(struct hg_hottenant *tenant, void *passing)
@@ -184,7 +189,6 @@ static void end_passing(struct hg_hottenant *tenant, void *passing)
         return;
     free(passing);
     tenant->spans[0].merged = NULL;
-    tenant->spans[0].bytes = 0;
 }
 
 /* ---- rows ---- */
@@ -341,18 +345,13 @@ static void make_room(struct hg_hotkeys *hot, struct hg_keythrottle *throttle)
     unsigned room = throttle->room > 0 ? throttle->room * 2 : ROOM_AT_FIRST;
     if (room > HG_KEYTHROTTLE_KEYS)
         room = HG_KEYTHROTTLE_KEYS;
+    size_t before = throttle->room * sizeof throttle->keys[0];
     struct hg_keythrottle_key *keys = hg_hotmem_take(mem_of(hot), room * sizeof keys[0]);
     if (keys == NULL) {
         hg_counter_add(&hot->lost_merges, 1);
         return;
     }
-    unsigned count = throttle->count;
-    if (count > 0)
-        memcpy(keys, throttle->keys, count * sizeof keys[0]);
-    for (unsigned i = 0; i < count; i++)
-        keys[i].key.at = keys[i].bytes;
-    free_keys(hot, throttle);
-    *throttle = (struct hg_keythrottle){keys, count, room};
+    hg_hotmem_give_back(mem_of(hot), hg_keythrottle_give_room(throttle, keys, room), before);
 }
 
 static struct hg_keythrottle_settings settings_of(const struct hg_bucket *bucket)

@@ -310,6 +310,8 @@ static int listen_on_all(struct hg_process *process)
                                       : strerror(-rc));
             return rc;
         }
+        if (i == 0)
+            process->first_listen = bound;
         hg_log_info("listen=%s msg=\"listening\"", hg_addr_text(&bound, bound_text));
     }
     return 0;

@@ -45,6 +45,7 @@ struct hg_process {
     struct hg_worker *workers;
     struct hg_logins *logins;
     struct hg_listeners *listeners;
+    struct hg_addr first_listen; /* as bound */
 
     pthread_mutex_t lock;
     struct hg_directory *directory; /* in force; under lock */
