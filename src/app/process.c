@@ -372,6 +372,7 @@ static int set_up(struct hg_process *process)
     hg_hooks_init(process);
     if (getrandom(&process->front.hash_seed, sizeof process->front.hash_seed, 0) < 0)
         return -errno;
+    hg_cursors_init(&process->front.cursors);
     process->resolver = hg_resolver_new();
     rc = hg_hotkeys_init(&process->hotkeys, &process->front);
     if (rc == 0)
@@ -423,6 +424,7 @@ static void stop_threads(struct hg_process *process)
 static void tear_down(struct hg_process *process)
 {
     hg_listeners_free(process->listeners);
+    hg_cursors_fini(&process->front.cursors);
     hg_directory_unref(process->directory);
     if (process->resolver != NULL)
         hg_resolver_free(process->resolver);

@@ -191,6 +191,8 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->data_limit_status, tenant->data_limit_status);
     atomic_store(&bucket->max_connections, (unsigned)tenant->max_connections);
     atomic_store(&bucket->allow_flush, tenant->allow_flush);
+    atomic_store(&bucket->table_sessions, (unsigned)tenant->table_sessions);
+    atomic_store(&bucket->table_session_idle_s, (unsigned)tenant->table_session_idle_s);
     atomic_store(&bucket->hotkey_threshold, tenant->kv_hotkey_throttle_threshold);
     atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);

@@ -20,6 +20,8 @@ HG_MUST_USE int hg_tables_open(struct hg_worker *worker);
 void hg_tables_close(struct hg_worker *worker);
 /* Reads on in the ranges under way, a part of each; once a turn. */
 void hg_tables_go_on(struct hg_worker *worker);
+/* Counts rows' conflicts from 0 again. */
+void hg_tables_reset(struct hg_worker *worker);
 /* By the worker's timer. */
 void hg_tables_tick(struct hg_worker *worker);
 

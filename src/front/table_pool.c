@@ -168,6 +168,14 @@ void hg_tables_tick(struct hg_worker *worker)
         hg_cursors_sweep(&worker->front->cursors, worker->index, worker->loop.now_us);
 }
 
+void hg_tables_reset(struct hg_worker *worker)
+{
+    struct hg_rows_counters *counters = &worker->tables.row_counters;
+    hg_counter_set(&counters->conflicts, 0);
+    hg_counter_set(&counters->given_up, 0);
+    hg_counter_set(&counters->waited, 0);
+}
+
 int64_t hg_table_now_ms(struct hg_worker *worker)
 {
     struct hg_tables *tables = &worker->tables;
