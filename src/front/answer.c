@@ -17,7 +17,8 @@
 
 #define HEAD_MAX (HG_FRAME_HEADER_BYTES + HG_FRAMEINFO_USAGE_MAX + 8 + HG_KEY_MAX_BYTES)
 
-static size_t encode_head(uint8_t *to, const struct hg_request *request, const struct hg_answer_parts *parts)
+static size_t encode_head(uint8_t *to, const struct hg_request *request,
+                          const struct hg_answer_parts *parts)
 {
     uint8_t magic = HG_MAGIC_REPLY;
     uint16_t key_len = (uint16_t)parts->key.len;
@@ -168,7 +169,7 @@ static void log_slow(struct hg_request *request, uint64_t total_us, enum hg_outc
 
 /* Counts the end of a data request. */
 void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t reply_bytes,
-                 const char *server)
+                    const char *server)
 {
     struct hg_worker *worker = request->session->worker;
     struct hg_lane *lane = request->lane;
@@ -216,8 +217,8 @@ static void end_wait(struct hg_request *request)
     hg_session_make_ready(session);
 }
 
-void hg_answer_deliver(struct hg_request *request, const struct hg_answer_parts *parts, enum hg_outcome outcome,
-                    const char *server)
+void hg_answer_deliver(struct hg_request *request, const struct hg_answer_parts *parts,
+                       enum hg_outcome outcome, const char *server)
 {
     struct hg_session *session = request->session;
     end_wait(request);
@@ -300,6 +301,8 @@ static enum hg_outcome outcome_of(const struct hg_request *request, uint16_t sta
         return HG_OUTCOME_TOO_LARGE;
     case HG_STATUS_EINVAL:
         return HG_OUTCOME_INVALID;
+    case HG_STATUS_NOT_SUPPORTED: /* the key holds a row */
+        return HG_OUTCOME_UNKNOWN;
     default:
         return HG_OUTCOME_STORE_ERROR;
     }
@@ -342,8 +345,8 @@ uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode
     }
 }
 
-void hg_answer_error(struct hg_request *request, uint16_t status,
-                          const struct hg_refusal *refusal, const char *server)
+void hg_answer_error(struct hg_request *request, uint16_t status, const struct hg_refusal *refusal,
+                     const char *server)
 {
     uint8_t bytes[HG_REPLY_ERROR_MAX];
     struct hg_answer_parts usage = {0};
@@ -426,7 +429,8 @@ void hg_answer_fault(struct hg_request *request, const struct hg_result *result)
         members[len++] = '"';
         refusal.members = hg_span(members, len);
     }
-    hg_answer_error(request, hg_answer_visible_status(request, refusal.status), &refusal, result->server);
+    hg_answer_error(request, hg_answer_visible_status(request, refusal.status), &refusal,
+                    result->server);
 }
 
 static const struct hg_refusal is_a_row = {

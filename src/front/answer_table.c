@@ -45,11 +45,10 @@ void hg_table_answer(struct hg_table *table, const struct hg_table_reply *reply,
     struct hg_answer_parts parts = {.status = HG_STATUS_SUCCESS,
                                     .extras_len = HG_TABLE_EXTRAS_BYTES};
     if (!hg_tablemsg_encode(reply, &table->arena, &parts.value)) {
-        hg_table_answer_error(
-            table, HG_STATUS_ENOMEM,
-            HG_SPAN_LIT("what was found takes more memory than a reply may have; "
-                        "what was asked for has been carried out"),
-            server);
+        hg_table_answer_error(table, HG_STATUS_ENOMEM,
+                              HG_SPAN_LIT("what was found takes more memory than a reply may have; "
+                                          "what was asked for has been carried out"),
+                              server);
         return;
     }
     struct hg_request *request = take_request(table);

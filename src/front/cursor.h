@@ -51,7 +51,8 @@ HG_MUST_USE struct hg_cursor *hg_cursor_new(const struct hg_reader *reader, stru
 /* One that is not in the table. */
 void hg_cursor_free(struct hg_cursor *cursor);
 
-/* Puts it into the table, idle, and gives it its number. False: the bucket has as many as it may. */
+/* Puts it into the table, idle, and gives it its number. False: the bucket has as many as it may.
+ */
 HG_MUST_USE bool hg_cursors_add(struct hg_cursors *cursors, struct hg_cursor *cursor,
                                 struct hg_bucket *bucket, unsigned worker, uint64_t now_us,
                                 uint64_t *ret_id);

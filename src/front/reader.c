@@ -228,8 +228,7 @@ static bool take_entity(struct hg_reader *reader, const struct hg_row *row, stru
 
 static int compare_cell(const struct hg_reader *reader, const struct hg_cell *cell)
 {
-    int order =
-        hg_filter_compare_bytes(cell->family, hg_span(reader->family, reader->family_len));
+    int order = hg_filter_compare_bytes(cell->family, hg_span(reader->family, reader->family_len));
     if (order == 0)
         order = hg_filter_compare_bytes(cell->qualifier,
                                         hg_span(reader->qualifier, reader->qualifier_len));

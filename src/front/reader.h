@@ -22,9 +22,9 @@ struct hg_reader {
     struct hg_filter_state filter;
     uint32_t rows_left; /* of the limit, if there is one */
     uint32_t offset_left;
-    bool done;          /* limit reached, or nothing behind can pass */
-    bool begun;         /* `last` is the last row that was looked at */
-    bool inside;        /* of which cells are still to come, behind `family`, `qualifier`, `at_ms` */
+    bool done;   /* limit reached, or nothing behind can pass */
+    bool begun;  /* `last` is the last row that was looked at */
+    bool inside; /* of which cells are still to come, behind `family`, `qualifier`, `at_ms` */
     uint16_t last_len;
     uint8_t family_len, qualifier_len;
     int64_t at_ms;
@@ -38,8 +38,8 @@ struct hg_page {
     struct hg_arena *scratch; /* reset for each row */
     struct hg_found_row *rows;
     size_t count, room;
-    size_t rows_max;            /* 0: no limit */
-    size_t bytes, bytes_max;    /* about what the encoded rows take */
+    size_t rows_max;         /* 0: no limit */
+    size_t bytes, bytes_max; /* about what the encoded rows take */
     const struct hg_families *families;
     int64_t now_ms;
     uint64_t read_bytes; /* of keys and documents that were looked at */

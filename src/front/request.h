@@ -34,7 +34,7 @@ struct hg_request {
     struct hg_blob *reply; /* DONE: what to send, */
     struct hg_blob *value_blob; /* and a value to send behind it, by reference */
     struct hg_span value;
-    struct hg_blob *key; /* a copy, for replies that carry it; else NULL */
+    struct hg_blob *key;    /* a copy, for replies that carry it; else NULL */
     struct hg_table *table; /* of a table request that is not answered; else NULL */
     struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;

@@ -197,9 +197,8 @@ static enum judgement judge(const struct incoming *in, struct hg_table *table)
         }
         return PASSES;
     case HG_TABLE_ATOMIC:
-        return may_items(in, table) && !refuse_hot(in, hg_table_item_row(&table->msg, 0))
-                   ? PASSES
-                   : REFUSED;
+        return may_items(in, table) && !refuse_hot(in, hg_table_item_row(&table->msg, 0)) ? PASSES
+                                                                                          : REFUSED;
     case HG_TABLE_POINT:
         (void)hg_tablemsg_point(&table->msg, &row);
         return refuse_hot(in, row) ? REFUSED : PASSES;
@@ -331,8 +330,8 @@ enum hg_step hg_table_dispatch(struct hg_session *session, const struct hg_frame
     struct incoming in = {.session = session, .frame = frame};
     enum hg_api api = frame->opcode == HG_OPCODE_TABLE ? HG_API_TABLE : HG_API_HBASE;
     const char *why = NULL;
-    uint16_t status = hg_tablemsg_head(api, hg_frame_extras(frame), frame->key, &in.op, &in.table,
-                                       &in.row, &why);
+    uint16_t status =
+        hg_tablemsg_head(api, hg_frame_extras(frame), frame->key, &in.op, &in.table, &in.row, &why);
     if (status != HG_STATUS_SUCCESS)
         return hg_dispatch_say(session, frame,
                                &(struct hg_refusal){status,

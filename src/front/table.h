@@ -1,7 +1,8 @@
 // table - TableAPI and HBase requests: from their frame to their reply
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   frame ─► operation (extras) ─► rights ─► hot key ─► body ─► credits ─► rows, or a range ─► reply
+//   frame ─► operation (extras) ─► rights ─► hot key ─► body ─► credits ─► rows, or a range ─►
+//   reply
 //
 // A request has a struct hg_table from the moment its body is decoded until its reply is encoded:
 // the message, the row calls under way, what was found. It ends in exactly one of: answered

@@ -127,9 +127,8 @@ static void pump(struct hg_table *table);
 
 static void answer(struct hg_table *table)
 {
-    struct hg_table_reply reply = {.op = table->msg.op,
-                                   .results = table->results,
-                                   .result_count = table->msg.item_count};
+    struct hg_table_reply reply = {
+        .op = table->msg.op, .results = table->results, .result_count = table->msg.item_count};
     uint32_t affected = 0;
     for (size_t i = 0; i < reply.result_count; i++)
         affected += table->results[i].affected;
@@ -159,8 +158,7 @@ static void start(struct hg_table *table, size_t index)
 {
     struct hg_refusal why;
     enum hg_op op = hg_table_item_op(&table->msg, index);
-    struct hg_store *store =
-        hg_dispatch_store(table->worker, table->request->lane->bucket, &why);
+    struct hg_store *store = hg_dispatch_store(table->worker, table->request->lane->bucket, &why);
     if (store == NULL) {
         set_error(table, index, why.status, hg_span_str(why.text));
         return;

@@ -104,8 +104,7 @@ HG_MUST_USE bool hg_table_ask_row(struct hg_table *table, struct hg_store *store
                                   struct hg_span row, bool writes, size_t index,
                                   void (*apply)(struct hg_row_call *, const struct hg_row *,
                                                 struct hg_row_outcome *),
-                                  void (*on_done)(struct hg_row_call *,
-                                                  const struct hg_row_end *));
+                                  void (*on_done)(struct hg_row_call *, const struct hg_row_end *));
 /* Applies item `index` of the message. */
 void hg_table_apply_item(struct hg_row_call *call, const struct hg_row *old,
                          struct hg_row_outcome *ret);

@@ -17,7 +17,8 @@
 const struct hg_refusal hg_table_no_ranges = {
     HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
     "the tenant's store keeps no order of keys, which ranges of rows need (memcached has none, the "
-    "embedded store has it); a range of a single row (start and end the same, both inclusive) works "
+    "embedded store has it); a range of a single row (start and end the same, both inclusive) "
+    "works "
     "here too",
     HG_SPAN_NONE, HG_SPAN_NONE};
 
@@ -74,11 +75,11 @@ void hg_table_run_range(struct hg_table *table, struct hg_store *store)
 
 static const struct hg_refusal *found_refusal(enum hg_cursor_found found)
 {
-    static const struct hg_refusal unknown =
-        {HG_STATUS_KEY_ENOENT, HG_OUTCOME_MISS,
-         "there is no such session in this bucket: it has ended, or nobody went on with it for too "
-         "long, or it never was",
-         HG_SPAN_NONE, HG_SPAN_NONE},
+    static const struct hg_refusal unknown = {HG_STATUS_KEY_ENOENT, HG_OUTCOME_MISS,
+                                              "there is no such session in this bucket: it has "
+                                              "ended, or nobody went on with it for too "
+                                              "long, or it never was",
+                                              HG_SPAN_NONE, HG_SPAN_NONE},
                                    in_use = {HG_STATUS_EBUSY, HG_OUTCOME_NOT_DONE,
                                              "the session is in use: one request at a time",
                                              HG_SPAN_NONE, HG_SPAN_NONE};
@@ -89,9 +90,9 @@ static const struct hg_refusal *found_refusal(enum hg_cursor_found found)
 static bool take_session(struct hg_table *table)
 {
     struct hg_worker *worker = table->worker;
-    enum hg_cursor_found found = hg_cursors_take(
-        &worker->front->cursors, table->msg.session, table->request->lane->bucket, table->msg.api,
-        worker->index, worker->loop.now_us, &table->cursor);
+    enum hg_cursor_found found =
+        hg_cursors_take(&worker->front->cursors, table->msg.session, table->request->lane->bucket,
+                        table->msg.api, worker->index, worker->loop.now_us, &table->cursor);
     if (found == HG_CURSOR_FOUND)
         return true;
     hg_table_answer_refusal(table, found_refusal(found));

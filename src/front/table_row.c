@@ -47,8 +47,8 @@ void hg_table_apply_item(struct hg_row_call *call, const struct hg_row *old,
         return;
     }
     struct hg_families families = hg_table_families(table);
-    hg_hbaseop_apply(old, &msg->hbase_items[slot->index], &families,
-                     hg_table_now_ms(table->worker), call->arena, ret);
+    hg_hbaseop_apply(old, &msg->hbase_items[slot->index], &families, hg_table_now_ms(table->worker),
+                     call->arena, ret);
     set_expiry(call, ret, &families);
 }
 
@@ -183,8 +183,8 @@ static void apply_point(struct hg_row_call *call, const struct hg_row *old,
     struct hg_table *table = slot_of(call)->table;
     const struct hg_tablemsg *msg = &table->msg;
     struct hg_filter_state state = {0};
-    struct hg_span row_key = hg_span(call->key.at + msg->table.len + 1,
-                                     call->key.len - msg->table.len - 1);
+    struct hg_span row_key =
+        hg_span(call->key.at + msg->table.len + 1, call->key.len - msg->table.len - 1);
     bool memory = false;
     ret->act = HG_ROW_KEEP;
     table->is_found = false;

@@ -10,7 +10,7 @@
 struct hg_tables {
     struct hg_rows *rows;
     struct hg_rows_counters row_counters;
-    struct hg_slab guards;       /* struct hg_guard: classic operations on what may be a row's key */
+    struct hg_slab guards; /* struct hg_guard: classic operations on what may be a row's key */
     struct hg_list spare_tables; /* kept for reuse, with the first block of their arenas */
     struct hg_list spare_slots;
     unsigned spare_table_count, spare_slot_count;
