@@ -283,3 +283,11 @@ tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
 tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
 tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+
+# Families of HBase tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_families
+endif
+tests_unit_t_conf_families_SOURCES = tests/unit/t_conf_families.c tests/unit/apphelp.h
+tests_unit_t_conf_families_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_families_LDADD = $(t_app_libs)
