@@ -234,6 +234,9 @@ static const struct group groups[] = {
     {"ops", false, STATS, group_ops, "count and latency of each operation"},
     {"upstreams", false, STATS, group_upstreams, "stores and their servers"},
     {"slow", false, NOTHING, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
+    {"hotkeys", true, NOTHING, hg_stats_hotkeys,
+     "[global|history] [NAME]: the hot keys of the last epoch; other tenants' need Stats"},
+    {"hotkey_engine", false, STATS, hg_stats_hotkey_engine, "epochs, their cost, their memory"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 
@@ -263,8 +266,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
     if (group == NULL) {
         hg_job_fail(job, HG_STATUS_KEY_ENOENT,
                     "there is no such group (accepted: nothing, settings, threads, connections, "
-                    "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, where KEY, "
-                    "reset)");
+                    "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, "
+                    "hotkeys [global|history] [NAME], hotkey_engine, where KEY, reset)");
     } else if (group->needs == NOTHING ||
                hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {
         job->packets = true;
@@ -290,6 +293,11 @@ void hg_stats_describe(FILE *to)
 #define HG_LANE(name, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"
 #undef HG_LANE
+    fprintf(to, "\nof the hot keys' epochs (stat hotkey_engine), beside memory_bytes:\n");
+#define HG_HOT_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+    HG_HOT_STATS(HG_HOT_STAT)
+    HG_HOT_WORKER_STATS(HG_HOT_STAT)
+#undef HG_HOT_STAT
     fprintf(to, "\noutcomes, of which each request has exactly one (outcome_NAME):\n");
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         fprintf(to, "  %-22s %s\n", hg_outcome_rows[o].name, hg_outcome_rows[o].text);

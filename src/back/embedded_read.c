@@ -46,9 +46,8 @@ void hg_embedded_readers_reset(struct hg_embedded *embedded)
     embedded->wall_known = false;
 }
 
-/* Makes the reader see everything that is published. 0 or an error of LMDB. */
-static int renew(struct hg_embedded *embedded, struct hg_embedded_reader *reader,
-                 uint64_t published)
+int hg_embedded_reader_renew(struct hg_embedded *embedded, struct hg_embedded_reader *reader,
+                             uint64_t published)
 {
     if (reader->active)
         mdb_txn_reset(reader->txn);
@@ -83,11 +82,11 @@ static struct hg_embedded_reader *newest(struct hg_embedded *embedded, int *ret_
                 return reader;
         }
     }
-    *ret_rc = renew(embedded, reader, published);
+    *ret_rc = hg_embedded_reader_renew(embedded, reader, published);
     return *ret_rc == 0 ? reader : NULL;
 }
 
-static uint64_t wall_of_turn(struct hg_embedded *embedded)
+uint64_t hg_embedded_wall_of_turn(struct hg_embedded *embedded)
 {
     if (HG_UNLIKELY(!embedded->wall_known)) {
         embedded->wall_known = true;
@@ -134,7 +133,8 @@ bool hg_embedded_read(struct hg_embedded *embedded, struct hg_call *call)
     if (HG_UNLIKELY(tenant == NULL)) {
         result.status = HG_STATUS_NO_BUCKET;
     } else if (rc == 0 && hg_embedded_record_decode(record, &item) &&
-               hg_item_alive(&item, wall_of_turn(embedded), hg_embedded_tenant_flush(tenant))) {
+               hg_item_alive(&item, hg_embedded_wall_of_turn(embedded),
+                             hg_embedded_tenant_flush(tenant))) {
         result.status = HG_STATUS_SUCCESS;
         result.item_flags = item.flags;
         result.cas = item.cas;

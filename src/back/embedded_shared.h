@@ -64,10 +64,10 @@ struct hg_embedded {
     struct hg_embedded_counters counters;
     bool closing;
 
-    /* reads: two snapshots that hand out views, and a spare one that does not */
-    struct hg_embedded_reader readers[3];
+    /* reads: two snapshots that hand out views, a spare one that does not, and one for ranges */
+    struct hg_embedded_reader readers[4];
     unsigned reader; /* the newer of the two */
-    bool spare_busy;
+    bool spare_busy, range_busy;
     bool wall_known;
     uint64_t wall_s; /* the wall clock of this turn */
 
@@ -103,5 +103,14 @@ void hg_embedded_readers_fini(struct hg_embedded *embedded);
 HG_MUST_USE bool hg_embedded_read(struct hg_embedded *embedded, struct hg_call *call);
 /* The end of the turn: views end. */
 void hg_embedded_readers_reset(struct hg_embedded *embedded);
+/* Makes the reader see everything that is published. 0 or an error of LMDB. */
+HG_MUST_USE int hg_embedded_reader_renew(struct hg_embedded *embedded,
+                                         struct hg_embedded_reader *reader, uint64_t published);
+/* The wall clock of this turn. */
+uint64_t hg_embedded_wall_of_turn(struct hg_embedded *embedded);
+
+/* embedded_range.c: ops->range and ops->cancel_range. */
+void hg_embedded_range(struct hg_store *store, struct hg_range_call *call);
+void hg_embedded_cancel_range(struct hg_store *store, struct hg_range_call *call);
 
 #endif

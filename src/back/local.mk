@@ -12,15 +12,18 @@ libback_a_SOURCES += \
 	src/back/memcached.c src/back/memcached.h src/back/memcached_in.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/resolve.c src/back/resolve.h \
-	src/back/ring.c src/back/ring.h src/back/rows.h \
+	src/back/ring.c src/back/ring.h \
 	src/back/server.c src/back/server.h \
 	src/back/upstream.c src/back/upstream.h \
 	src/back/upstream_stats.c src/back/upstream_stats.def src/back/upstream_stats.h
 # embedded
 libback_a_SOURCES += src/back/item.c src/back/item.h \
 	src/back/embedded.c src/back/embedded.h src/back/embedded_batch.c src/back/embedded_batch.h \
-	src/back/embedded_db.c src/back/embedded_db.h src/back/embedded_read.c \
+	src/back/embedded_db.c src/back/embedded_db.h src/back/embedded_range.c src/back/embedded_read.c \
 	src/back/embedded_record.h src/back/embedded_shared.c src/back/embedded_shared.h \
 	src/back/embedded_stats.def src/back/embedded_stats.h src/back/embedded_sweep.c \
 	src/back/embedded_sweep.h src/back/embedded_tenant.c src/back/embedded_tenant.h \
 	src/back/embedded_writer.c src/back/embedded_writer.h
+# rows
+libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
+	src/back/rowguard.c

@@ -55,6 +55,7 @@ struct hg_row_call {
     /* rows' own */
     struct hg_rows *rows;
     struct hg_list node; /* in its gate */
+    struct hg_list turn; /* among those that are to be started */
     struct hg_row_gate *gate;
     struct hg_call call;
     struct hg_row_outcome outcome;
@@ -70,22 +71,30 @@ struct hg_rows_counters {
 };
 
 HG_MUST_USE struct hg_rows *hg_rows_new(struct hg_loop *loop, struct hg_rows_counters *counters);
-/* When no call is under way. */
+/* When no call is under way. Nor is a store freed while a call of it waits in a gate behind one
+   that was cancelled: what waits there is started at the end of the turn. */
 void hg_rows_free(struct hg_rows *rows);
 
 void hg_rows_submit(struct hg_rows *rows, struct hg_row_call *call);
-/* The client has gone: after it on_done is not called, and the call may be freed. */
+/* The client has gone: after it on_done is not called, and the call may be freed. Nobody else's
+   on_done is called from within. */
 void hg_rows_cancel(struct hg_row_call *call);
 /* Answers those whose deadline has passed while they wait in a gate (HG_FAULT_QUEUE_TIMEOUT). */
 void hg_rows_expire(struct hg_rows *rows, uint64_t now_us);
 
 /* A classic operation on a key that may be a row's, that is, one with a zero byte in it: submits it
    as the store would, with the store's promises, but answers 0x83 when the key holds a row. A
-   read first, then the operation with the CAS that was read. Not for GET, whose answer tells. */
+   read first, then the operation with the CAS that was read. It never waits for room (on_room is
+   not called), and call->after is not looked at: the gate keeps the order, provided that all
+   operations on such keys come this way, GET too (a GET needs no guard, since its answer tells;
+   here it is a reader that keeps its place among the writers of its worker). */
 struct hg_guard {
-    struct hg_row_call row; /* private */
-    struct hg_call *call;   /* the operation */
-    struct hg_blob *copy;   /* private: its value, which must outlive the read */
+    struct hg_call *call; /* the operation */
+    /* private */
+    struct hg_row_call row;
+    struct hg_blob *copy; /* of prefix, key and value, which must outlive the read */
+    struct hg_blob *held; /* or the value's own, referenced */
+    struct hg_span value;
 };
 void hg_rows_guard(struct hg_rows *rows, struct hg_store *store, struct hg_blobs *blobs,
                    struct hg_guard *guard, struct hg_call *call);

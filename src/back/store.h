@@ -119,7 +119,9 @@ struct hg_range_item {
 
 struct hg_range_end {
     enum hg_fault fault;
-    bool more;           /* it stopped before the end of the stretch: go on behind the last item */
+    bool more;           /* it stopped before the end of the stretch: go on behind `last` */
+    struct hg_span last; /* the key that was looked at last, dead or alive, without prefix; empty
+                            when there was none. Holds during on_done */
     struct hg_span text; /* of a fault, not zero-ended, or none */
     const char *server;
 };
@@ -145,7 +147,8 @@ struct hg_store_ops {
     enum hg_submit (*submit)(struct hg_store *store, struct hg_call *call);
     void (*cancel)(struct hg_store *store, struct hg_call *call);
     /* Reads a stretch of keys; NULL where the store keeps no order. It sees every write of this
-       worker that has been answered. */
+       worker that has been answered. Not from within on_item. To go on forward, `from` is the last
+       key and a zero byte behind it; in reverse, `to` is the last key. */
     void (*range)(struct hg_store *store, struct hg_range_call *call);
     void (*cancel_range)(struct hg_store *store, struct hg_range_call *call);
     /* Which server `key` (without prefix) goes to, as text that holds until the next call. */

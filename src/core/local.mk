@@ -4,5 +4,6 @@ libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
 	src/core/credittick.c src/core/held.h src/core/held.c src/core/fairpool.h \
 	src/core/fairpool.c src/core/readcost.h src/core/backoff.h src/core/backoff.c \
 	src/core/retry.h src/core/breaker.h src/core/breaker.c src/core/loginguard.h \
-	src/core/loginguard.c src/core/hotkey.h src/core/hotmerge.h \
+	src/core/loginguard.c src/core/hotkey.h src/core/hotkey.c src/core/hotmerge.h \
+	src/core/hotmerge.c src/core/keythrottle.c src/core/keylist.c \
 	src/core/keythrottle.h src/core/keylist.h

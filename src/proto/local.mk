@@ -10,4 +10,11 @@ libproto_a_SOURCES = src/proto/wire.h \
 	src/proto/jsontext.h src/proto/jsontext.c \
 	src/proto/mcreq.h src/proto/mcreq.c \
 	src/proto/errmap.h src/proto/errmap.c \
-	src/proto/tablemsg.h src/proto/rowdoc.h
+	src/proto/tablemsg.h src/proto/tablemsg.c src/proto/tablemsg_encode.c \
+	src/proto/tablepb.h src/proto/tablepb.c \
+	src/proto/tablepart.h src/proto/tablepart.c src/proto/tablepart_filter.c \
+	src/proto/tablepart_cells.c src/proto/tablepart_table.c src/proto/tablepart_hbase.c \
+	src/proto/rowdoc.h src/proto/rowdoc.c
+libproto_a_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
+# The generated header must be there first, also when one target alone is made from nothing.
+$(libproto_a_OBJECTS): proto/table.pb-c.h

@@ -26,6 +26,9 @@
 #define HG_TABLE_FILTER_NODES 64
 #define HG_TABLE_FILTER_DEPTH 8 /* results open at a time */
 #define HG_TABLE_EXTRAS_BYTES 8
+#define HG_TABLE_NAMES_MAX    1000 /* of a list of columns, families or timestamps */
+#define HG_TABLE_ROWS         100  /* of a reply (batch_rows, caching) unless the request says */
+#define HG_TABLE_ROWS_MAX     1000 /* more are asked for: this many */
 
 enum hg_value_kind { HG_VALUE_NULL, HG_VALUE_INTEGER, HG_VALUE_REAL, HG_VALUE_BYTES };
 
@@ -52,7 +55,8 @@ struct hg_entity {
 struct hg_cell {
     struct hg_span family, qualifier;
     int64_t at_ms; /* since 1970 */
-    bool dated;    /* of a request: at_ms was given; of a stored cell: always */
+    bool dated;    /* of a request: at_ms was given (not INT64_MAX, HBase's LATEST_TIMESTAMP);
+                      of a stored cell: always */
     struct hg_span value;
 };
 
@@ -62,6 +66,7 @@ struct hg_cells {
     size_t count;
 };
 
+/* Sorted (bytes), each once. */
 struct hg_names {
     struct hg_span *list;
     size_t count;
@@ -155,7 +160,7 @@ struct hg_family_columns {
 };
 
 struct hg_hbase_read {
-    struct hg_family_columns *columns; /* none: all */
+    struct hg_family_columns *columns; /* sorted, each family once; none: all */
     size_t column_count;
     int64_t min_ms, max_ms; /* [min, max); INT64_MIN and INT64_MAX when not given */
     uint32_t max_versions;  /* at least 1 */
@@ -182,7 +187,7 @@ struct hg_hbase_item {
     struct hg_cells cells; /* as sent, not sorted */
     struct hg_counter_add *counters;
     size_t counter_count;
-    struct hg_deletion *deletions;
+    struct hg_deletion *deletions; /* DELETE, CHECK_AND_DELETE: at least one (none sent: ROW) */
     size_t deletion_count;
     struct hg_hbase_read read;
     struct hg_hbase_check check; /* CHECK_AND_x only */
@@ -242,7 +247,7 @@ HG_MUST_USE uint16_t hg_tablemsg_head(enum hg_api api, struct hg_span extras, st
 
 /* Decodes the body of a request whose head is right. 0; HG_STATUS_EINVAL (not a message of
    proto/table.proto, or one that the operation does not take) or HG_STATUS_E2BIG (the arena's
-   limit) with *ret_why, which names the field. */
+   limit) with *ret_why, which names the field; it lies in the arena or is static. */
 HG_MUST_USE uint16_t hg_tablemsg_decode(enum hg_op op, struct hg_span table, struct hg_span row,
                                         struct hg_span body, struct hg_arena *arena,
                                         struct hg_tablemsg *ret, const char **ret_why);
@@ -255,5 +260,10 @@ HG_MUST_USE bool hg_tablemsg_encode(const struct hg_table_reply *reply, struct h
 /* Whether the range is a single row, and which: start == end and both inclusive; for a scan also
    start == stop whatever its flags, as HBase takes it. */
 bool hg_tablemsg_point(const struct hg_tablemsg *msg, struct hg_span *ret_row);
+
+/* 1 to HG_TABLE_NAME_MAX bytes, none of them zero. */
+bool hg_tablemsg_table_right(struct hg_span name);
+/* A family: 1 to HG_TABLE_COLUMN_MAX bytes, none of them zero or a colon. */
+bool hg_tablemsg_family_right(struct hg_span name);
 
 #endif

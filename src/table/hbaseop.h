@@ -26,12 +26,16 @@ struct hg_families {
 #define HG_FAMILY_VERSIONS 1
 
 /* `old` is NULL or a row of HBase. Statuses: 0x06 INCREMENT of a value that is not 8 bytes, 0x04
-   what the operation cannot be given. Affected: cells put or deleted; 1 or 0 of CHECK_AND_x. */
+   what the operation cannot be given; then nothing is done, nothing by halves. Affected: cells put
+   (of several with the same name, one) or deleted; 1 or 0 of CHECK_AND_x. Result cells: of GET; of
+   APPEND and INCREMENT the new versions, in the order of a row. */
 void hg_hbaseop_apply(const struct hg_row *old, const struct hg_hbase_item *item,
                       const struct hg_families *families, int64_t now_ms, struct hg_arena *arena,
                       struct hg_row_outcome *ret);
 
-/* The cells of a row that a read returns, in order; false: none, the row is not part of it. */
+/* The cells of a row that a read returns, in order; false: none, the row is not part of it. The
+   time range comes first, then the filter, then the read's number of versions. `row_key` is the
+   filter's; all of it is put to the row here. */
 bool hg_hbaseop_read(const struct hg_row *row, struct hg_span row_key,
                      const struct hg_hbase_read *read, const struct hg_families *families,
                      int64_t now_ms, struct hg_filter_state *state, struct hg_arena *arena,

@@ -4,18 +4,22 @@
 //   bench_micro [STEP]      each step five times, the median printed
 //
 // For instructions instead of time: valgrind --tool=callgrind tests/bench/bench_micro STEP
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/prng.h"
 #include "base/slab.h"
 #include "core/credit.h"
 #include "core/credittick.h"
+#include "core/hotkey.h"
 #include "core/units.h"
 #include "proto/frame.h"
 #include "proto/mcreq.h"
 #include "proto/reply.h"
+#include "table/tableop.h"
 
 #define ROUNDS 5
 
@@ -136,17 +140,127 @@ static void slab(void)
     hg_slab_fini(&pool);
 }
 
+/* ---- hot keys ---- */
+
+#define HOT_KEYS 1000000
+
+struct hot_op {
+    uint8_t key[16];
+    uint32_t hash;
+};
+static struct hot_op *hot_ops;
+static struct hg_hotkey *hot_all, *hot_type;
+
+static void *need(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* A stream of requests; their keys lie in a row, as they would in a buffer that was just read.
+   Zipf by inversion: a rank above HOT_KEYS / 2^21 of the mass is found by bisection. */
+static void hot_stream(double exponent)
+{
+    struct hg_prng prng = {42};
+    double *mass = need(HOT_KEYS * sizeof *mass), sum = 0;
+
+    if (hot_ops == NULL)
+        hot_ops = need(iterations * sizeof *hot_ops);
+    for (unsigned i = 0; i < HOT_KEYS; i++)
+        mass[i] = sum += pow(i + 1, -exponent);
+    for (unsigned long n = 0; n < iterations; n++) {
+        double at = (double)(hg_prng_next(&prng) >> 11) * 0x1p-53 * sum;
+        unsigned low = 0, high = HOT_KEYS - 1;
+        while (low < high) {
+            unsigned middle = (low + high) / 2;
+            if (mass[middle] < at)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        struct hg_prng hash = {low};
+        uint64_t bits = hg_prng_next(&hash);
+        char text[17];
+        snprintf(text, sizeof text, "user:%011u", low);
+        memcpy(hot_ops[n].key, text, 16);
+        hot_ops[n].hash = (uint32_t)bits;
+    }
+    free(mass);
+    if (hot_all == NULL) {
+        hot_all = hg_hotkey_init(need(hg_hotkey_bytes(512)), 512);
+        hot_type = hg_hotkey_init(need(hg_hotkey_bytes(256)), 256);
+    }
+}
+
+static void hot_uniform_stream(void)
+{
+    hot_stream(0);
+}
+
+static void hot_zipf_stream(void)
+{
+    hot_stream(0.99);
+}
+
+/* What each counted operation costs: its own type and ALL. */
+static void hot_update(void)
+{
+    hg_hotkey_clear(hot_all);
+    hg_hotkey_clear(hot_type);
+    for (unsigned long i = 0; i < iterations; i++) {
+        struct hg_hotkey_key key = {hot_ops[i].key, hot_ops[i].hash, sizeof hot_ops[i].key, 0};
+        hg_hotkey_tell(hot_type, &key, 1);
+        hg_hotkey_tell(hot_all, &key, 1);
+    }
+    sink = hg_hotkey_min(hot_all);
+}
+
+/* ---- rows ---- */
+
+/* INSERT_OR_UPDATE of one of eight columns, without reading and writing the document. */
+static void row_apply(void)
+{
+    struct hg_column columns[8];
+    struct hg_arena arena;
+    struct hg_row_outcome outcome;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < 8; i++)
+        columns[i] = (struct hg_column){hg_span("column_0column_1column_2column_3"
+                                                "column_4column_5column_6column_7" +
+                                                    8 * i,
+                                                8),
+                                        {.kind = HG_VALUE_INTEGER, .integer = (int64_t)i}};
+    struct hg_row row = {.api = HG_API_TABLE, .entity = {columns, 8}};
+    struct hg_column change = columns[5];
+    struct hg_table_item item = {.op = HG_OP_TABLE_INSERT_OR_UPDATE, .entity = {&change, 1}};
+    hg_arena_init(&arena, 1 << 20);
+    for (unsigned long i = 0; i < iterations; i++) {
+        change.value.integer = (int64_t)i;
+        hg_tableop_apply(&row, &item, &arena, &outcome);
+        sum += outcome.row.entity.count;
+        hg_arena_reset(&arena);
+    }
+    hg_arena_fini(&arena);
+    sink = sum;
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
+    void (*prepare)(void);
 } steps[] = {
-    {"frame_get", frame_get},
-    {"frame_set", frame_set},
-    {"reply_header", reply_header},
-    {"credit_reserved", credit_reserved},
-    {"credit_pool", credit_pool},
-    {"credit_hold", credit_hold},
-    {"slab", slab},
+    {"frame_get", frame_get, NULL},
+    {"frame_set", frame_set, NULL},
+    {"reply_header", reply_header, NULL},
+    {"credit_reserved", credit_reserved, NULL},
+    {"credit_pool", credit_pool, NULL},
+    {"credit_hold", credit_hold, NULL},
+    {"slab", slab, NULL},
+    {"hot_two_uniform", hot_update, hot_uniform_stream},
+    {"hot_two_zipf", hot_update, hot_zipf_stream},
+    {"row_apply", row_apply, NULL},
 };
 
 static int by_value(const void *a, const void *b)
@@ -162,6 +276,8 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], steps[s].name) != 0)
             continue;
         double ns[ROUNDS];
+        if (steps[s].prepare != NULL)
+            steps[s].prepare();
         for (unsigned r = 0; r < ROUNDS; r++) {
             uint64_t begin_us = hg_now_us();
             steps[s].run();

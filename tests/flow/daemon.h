@@ -13,7 +13,9 @@ struct daemon {
     char address[32];
 };
 
-/* False, and a line for the test driver, when there is no memcached to be run. */
+/* Is there a memcached to be run? */
+bool daemon_is_there(void);
+/* False, and a line for the test driver that skips everything, when there is none. */
 bool daemon_is_installed(void);
 /* Returns when it accepts connections. It dies with the test. */
 void daemon_launch(struct daemon *daemon);

@@ -176,7 +176,15 @@ static void on_send(struct hg_hook *hook)
         store->on_send(store);
 }
 
-static const struct hg_store_ops ops = {"fake", submit, cancel, where, drain, drained, free_store};
+static const struct hg_store_ops ops = {
+    .kind = "fake",
+    .submit = submit,
+    .cancel = cancel,
+    .where = where,
+    .drain = drain,
+    .drained = drained,
+    .free = free_store,
+};
 
 #define VIEW_BYTES (8u << 20)
 

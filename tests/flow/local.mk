@@ -87,3 +87,22 @@ tests_flow_t_held_refusals_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_session_noise_SOURCES = tests/flow/t_session_noise.c
 tests_flow_t_session_noise_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_session_noise_LDADD = $(HG_STAGE_LIBS)
+
+# Rows
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_rows tests/flow/t_rows_end tests/flow/t_rowguard tests/flow/t_rows_real
+endif
+ROWHELP = tests/flow/rowhelp.c tests/flow/rowhelp.h tests/flow/rowscene.h
+HG_ROW_LIBS = tests/flow/libstage.a libfront.a $(HG_BACK_TEST_LIBS)
+tests_flow_t_rows_SOURCES = tests/flow/t_rows.c $(ROWHELP)
+tests_flow_t_rows_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_rows_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_rows_end_SOURCES = tests/flow/t_rows_end.c $(ROWHELP)
+tests_flow_t_rows_end_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_rows_end_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_rowguard_SOURCES = tests/flow/t_rowguard.c $(ROWHELP)
+tests_flow_t_rowguard_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_rowguard_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_rows_real_SOURCES = tests/flow/t_rows_real.c $(ROWHELP) $(DAEMON)
+tests_flow_t_rows_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_rows_real_LDADD = $(HG_ROW_LIBS)

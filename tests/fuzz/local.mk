@@ -2,13 +2,26 @@
 # (clang) as a fuzzer:  tests/fuzz/fuzz_frame -max_len=2048 a-new-folder tests/fuzz/corpus/frame
 UNIT_TESTS += tests/fuzz/replay_frame
 tests_fuzz_replay_frame_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fuzz/fuzz_frame.c
-tests_fuzz_replay_frame_LDADD = libproto.a libbase.a
-EXTRA_DIST += tests/fuzz/corpus tests/fuzz/seeds.py
+tests_fuzz_replay_frame_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS)
+UNIT_TESTS += tests/fuzz/replay_table
+tests_fuzz_replay_table_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fuzz/fuzz_table.c
+tests_fuzz_replay_table_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS)
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/seeds.py tests/fuzz/seeds_table.py
 
 if FUZZING
-noinst_PROGRAMS += tests/fuzz/fuzz_frame
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz.h tests/fuzz/fuzz_frame.c $(libproto_a_SOURCES)
-tests_fuzz_fuzz_frame_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined \
+HG_FUZZ_SOURCES = tests/fuzz/fuzz.h $(libproto_a_SOURCES) src/base/arena.c
+HG_FUZZ_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS) -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=all
-tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
+HG_FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
+noinst_PROGRAMS += tests/fuzz/fuzz_frame tests/fuzz/fuzz_table
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(HG_FUZZ_SOURCES)
+nodist_tests_fuzz_fuzz_frame_SOURCES = $(nodist_libtablepb_a_SOURCES)
+tests_fuzz_fuzz_frame_CFLAGS = $(HG_FUZZ_CFLAGS)
+tests_fuzz_fuzz_frame_LDFLAGS = $(HG_FUZZ_LDFLAGS)
+tests_fuzz_fuzz_frame_LDADD = $(PROTOBUF_C_LIBS)
+tests_fuzz_fuzz_table_SOURCES = tests/fuzz/fuzz_table.c $(HG_FUZZ_SOURCES)
+nodist_tests_fuzz_fuzz_table_SOURCES = $(nodist_libtablepb_a_SOURCES)
+tests_fuzz_fuzz_table_CFLAGS = $(HG_FUZZ_CFLAGS)
+tests_fuzz_fuzz_table_LDFLAGS = $(HG_FUZZ_LDFLAGS)
+tests_fuzz_fuzz_table_LDADD = $(PROTOBUF_C_LIBS)
 endif

@@ -230,3 +230,63 @@ tests_unit_t_load_rows_SOURCES = tests/unit/t_load_rows.c src/load/gen.c src/loa
 tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
 tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
 endif
+
+# Stretches of keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_embedded_range
+endif
+tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+# HBase operations on one row
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_hbaseop tests/unit/t_hbaseread tests/unit/t_hbasemodel
+endif
+HG_HBASE_TEST_LIBS = libtable.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_hbaseop_SOURCES = tests/unit/t_hbaseop.c tests/unit/hbasehelp.h
+tests_unit_t_hbaseop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbaseop_LDADD = $(HG_HBASE_TEST_LIBS)
+tests_unit_t_hbaseread_SOURCES = tests/unit/t_hbaseread.c tests/unit/hbasehelp.h
+tests_unit_t_hbaseread_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbaseread_LDADD = $(HG_HBASE_TEST_LIBS)
+tests_unit_t_hbasemodel_SOURCES = tests/unit/t_hbasemodel.c
+tests_unit_t_hbasemodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hbasemodel_LDADD = libtable.a libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) \
+	$(CMOCKA_LIBS)
+
+# Tables
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop \
+	tests/unit/t_tableop_model
+endif
+tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
+tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
+tests_unit_t_filter_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/tableophelp.h
+tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+# Messages of TableAPI and HBase
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_tablemsg tests/unit/t_tablemsg_refuse tests/unit/t_tablemsg_reply \
+	tests/unit/t_rowdoc
+endif
+HG_TABLEMSG_TEST_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
+HG_TABLEMSG_TEST_LIBS = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_tablemsg_SOURCES = tests/unit/t_tablemsg.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_tablemsg_refuse_SOURCES = tests/unit/t_tablemsg_refuse.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_refuse_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_refuse_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_tablemsg_reply_SOURCES = tests/unit/t_tablemsg_reply.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_reply_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_tablemsg_reply_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/tablehelp.h
+tests_unit_t_rowdoc_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
+tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
+tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
+tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)

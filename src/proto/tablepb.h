@@ -1,0 +1,69 @@
+// tablepb - between the structs of proto/table.proto that the compiler made and our own
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Generated messages are decoded into an arena: nothing is freed one by one, and what the decoder
+// keeps for itself (unknown fields, tables of fields) counts against the arena's limit too. Only
+// the codecs of this folder see generated structs. Pure.
+#ifndef HG_PROTO_TABLEPB_H
+#define HG_PROTO_TABLEPB_H
+
+#include "proto/table.pb-c.h"
+#include "proto/tablemsg.h"
+
+#define HG_PB(name)      Headgate__Table__V1__##name
+#define HG_PB_INIT(name) HEADGATE__TABLE__V1__##name##__INIT
+
+/* Unpacks into the arena. NULL: the bytes are not such a message, or (*ret_memory is set) the
+   arena is out of memory. Spans of the message lie in the arena. */
+HG_MUST_USE ProtobufCMessage *hg_tablepb_unpack(const ProtobufCMessageDescriptor *descriptor,
+                                                struct hg_span bytes, struct hg_arena *arena,
+                                                bool *ret_memory);
+/* Packs into one piece of the arena behind `head_bytes` of room, which are part of *ret_bytes; NULL
+   when memory is out. */
+HG_MUST_USE uint8_t *hg_tablepb_pack(const ProtobufCMessage *message, size_t head_bytes,
+                                     struct hg_arena *arena, size_t *ret_bytes);
+
+/* Messages for columns and for cells, whose bytes are shared; false when memory is out. */
+HG_MUST_USE bool hg_tablepb_columns(const struct hg_entity *entity, struct hg_arena *arena,
+                                    size_t *ret_count, HG_PB(Column) * **ret_list);
+HG_MUST_USE bool hg_tablepb_cells(const struct hg_cells *cells, struct hg_arena *arena,
+                                  size_t *ret_count, HG_PB(Cell) * **ret_list);
+
+/* Never with a null pointer, so that it can be given to memcmp. */
+static inline struct hg_span hg_tablepb_span(ProtobufCBinaryData data)
+{
+    return data.len > 0 ? hg_span(data.data, data.len) : HG_SPAN_LIT("");
+}
+
+/* The generated structs have no const; nothing is written through it. */
+static inline ProtobufCBinaryData hg_tablepb_bytes(struct hg_span span)
+{
+    return (ProtobufCBinaryData){span.len, (uint8_t *)(uintptr_t)span.at};
+}
+
+/* A message that is absent is null, too. */
+static inline struct hg_value hg_tablepb_value(const HG_PB(Value) * value)
+{
+    if (value == NULL)
+        return (struct hg_value){.kind = HG_VALUE_NULL};
+    switch (value->kind_case) {
+    case HEADGATE__TABLE__V1__VALUE__KIND_INTEGER:
+        return (struct hg_value){.kind = HG_VALUE_INTEGER, .integer = value->integer};
+    case HEADGATE__TABLE__V1__VALUE__KIND_REAL:
+        return (struct hg_value){.kind = HG_VALUE_REAL, .real = value->real};
+    case HEADGATE__TABLE__V1__VALUE__KIND_BYTES:
+        return (struct hg_value){.kind = HG_VALUE_BYTES, .bytes = hg_tablepb_span(value->bytes)};
+    default:
+        return (struct hg_value){.kind = HG_VALUE_NULL};
+    }
+}
+
+/* In the order of rows: bytes, a shorter name before a longer one that it begins. <0, 0, >0. */
+static inline int hg_tablepb_order(struct hg_span a, struct hg_span b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common > 0 ? memcmp(a.at, b.at, common) : 0;
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+#endif
