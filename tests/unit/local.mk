@@ -223,6 +223,13 @@ endif
 tests_unit_t_arena_SOURCES = tests/unit/t_arena.c
 tests_unit_t_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_arena_LDADD = libbase.a $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_load_rows
+tests_unit_t_load_rows_SOURCES = tests/unit/t_load_rows.c src/load/gen.c src/load/rowbody.c \
+	src/load/series.c src/load/status.c
+tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
+tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
+endif
 
 # Stretches of keys
 if HAVE_CMOCKA
