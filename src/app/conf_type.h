@@ -28,6 +28,10 @@
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")
+#define HG_CONF_HOTKEY_MODE_VALUES(V) V(HOTKEY_MODE_OFF, "off") V(HOTKEY_MODE_OBSERVE, "observe") \
+    V(HOTKEY_MODE_ENFORCE, "enforce")
+#define HG_CONF_HOTKEY_CONTROL_VALUES(V) V(HOTKEY_CONTROL_STEP, "step") \
+    V(HOTKEY_CONTROL_PROPORTIONAL, "proportional")
 #define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
     V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
 
@@ -41,6 +45,8 @@
     C(HASH, hg_conf_hash, HG_CONF_HASH_VALUES) \
     C(MULTIGET, hg_conf_multiget, HG_CONF_MULTIGET_VALUES) \
     C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
+    C(HOTKEY_MODE, hg_conf_hotkey_mode, HG_CONF_HOTKEY_MODE_VALUES) \
+    C(HOTKEY_CONTROL, hg_conf_hotkey_control, HG_CONF_HOTKEY_CONTROL_VALUES) \
     C(REJECT_STATUS, hg_conf_reject_status, HG_CONF_REJECT_STATUS_VALUES)
 /* clang-format on */
 
@@ -74,6 +80,8 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_HASH(name)          enum hg_conf_hash name;
 #define HG_CONF_FIELD_MULTIGET(name)      enum hg_conf_multiget name;
 #define HG_CONF_FIELD_CREDIT_MODE(name)   enum hg_conf_credit_mode name;
+#define HG_CONF_FIELD_HOTKEY_MODE(name) enum hg_conf_hotkey_mode name;
+#define HG_CONF_FIELD_HOTKEY_CONTROL(name) enum hg_conf_hotkey_control name;
 #define HG_CONF_FIELD_REJECT_STATUS(name) enum hg_conf_reject_status name;
 
 #endif

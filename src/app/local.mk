@@ -20,6 +20,7 @@ libapp_a_SOURCES = \
 	src/app/conf_type.h \
 	src/app/conf_value.c \
 	src/app/dialogue.c src/app/dialogue.h \
+	src/app/hotkeys.c src/app/hotkeys.h src/app/hotkeys_memory.c src/app/hotkeys_tenant.c \
 	src/app/file.c src/app/file.h \
 	src/app/login.c src/app/login.h src/app/login_helpers.c src/app/login_own.h \
 	src/app/login_stats.def \
@@ -33,4 +34,4 @@ libapp_a_SOURCES = \
 	src/app/yamldoc.c src/app/yamldoc.h \
 	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
 	src/app/publish.c src/app/rights.c src/app/rights.h src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
-	src/app/stats_round.c src/app/upstreams.c
+	src/app/stats_hotkeys.c src/app/stats_round.c src/app/upstreams.c

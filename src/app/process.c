@@ -19,6 +19,7 @@
 #include "base/log.h"
 
 #define DRAIN_CHECK_US 20000
+#define EPOCH_LOOK_US  500000 /* at hotkey_epoch_ms, which may have been changed */
 
 /* ---- ticks ---- */
 
@@ -61,6 +62,46 @@ static void on_tick(struct hg_timer *timer)
     struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, tick_timer);
     tick(process);
     arm_tick(process);
+}
+
+/* ---- epochs of hot keys ---- */
+
+static uint64_t epoch_due_us(const struct hg_process *process)
+{
+    return process->hot_begin_us +
+           (uint64_t)atomic_load((_Atomic uint32_t *)&process->front.hot.epoch_ms) * 1000;
+}
+
+static void arm_epoch(struct hg_process *process)
+{
+    uint64_t now_us = hg_now_us(), due_us = epoch_due_us(process);
+    uint64_t wait_us = due_us > now_us ? due_us - now_us : 1;
+    /* Its length may be changed meanwhile. */
+    if (wait_us > EPOCH_LOOK_US)
+        wait_us = EPOCH_LOOK_US;
+    atomic_store(&process->front.hot.epoch_end_us, due_us);
+    if (hg_loop_timer_arm(&process->hot_timer, wait_us) != 0)
+        hg_log_error("msg=\"cannot set the timer of hot-key epochs\"");
+}
+
+/* After a time in which nothing ran there is one end, however many were missed. */
+static void on_epoch(struct hg_timer *timer)
+{
+    struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, hot_timer);
+    uint64_t now_us = hg_now_us(), due_us = epoch_due_us(process);
+    if (now_us >= due_us) {
+        process->hot_begin_us = due_us;
+        if (epoch_due_us(process) <= now_us)
+            process->hot_begin_us = now_us;
+        hg_hotkeys_end_epoch(&process->hotkeys, now_us, hg_wall_s(), epoch_due_us(process));
+    }
+    arm_epoch(process);
+}
+
+static void begin_epochs(struct hg_process *process)
+{
+    process->hot_begin_us = hg_now_us();
+    arm_epoch(process);
 }
 
 /* ---- signals and the end ---- */
@@ -269,6 +310,8 @@ static int listen_on_all(struct hg_process *process)
                                       : strerror(-rc));
             return rc;
         }
+        if (i == 0)
+            process->first_listen = bound;
         hg_log_info("listen=%s msg=\"listening\"", hg_addr_text(&bound, bound_text));
     }
     return 0;
@@ -291,6 +334,8 @@ static int start_house(struct hg_process *process)
     int rc = hg_loop_init(&process->house_loop);
     if (rc == 0)
         rc = hg_mailbox_init(&process->house, &process->house_loop, process);
+    if (rc == 0)
+        rc = hg_hotkeys_open(&process->hotkeys, &process->house, &process->house_loop, hg_now_us());
     if (rc == 0)
         rc = -pthread_create(&process->house_thread, NULL, run_house, process);
     return rc;
@@ -327,8 +372,11 @@ static int set_up(struct hg_process *process)
     hg_hooks_init(process);
     if (getrandom(&process->front.hash_seed, sizeof process->front.hash_seed, 0) < 0)
         return -errno;
+    hg_cursors_init(&process->front.cursors);
     process->resolver = hg_resolver_new();
-    rc = process->resolver != NULL ? hg_loop_init(&process->loop) : -ENOMEM;
+    rc = hg_hotkeys_init(&process->hotkeys, &process->front);
+    if (rc == 0)
+        rc = process->resolver != NULL ? hg_loop_init(&process->loop) : -ENOMEM;
     if (rc == 0)
         rc = init_credits(process);
     if (rc == 0)
@@ -337,6 +385,8 @@ static int set_up(struct hg_process *process)
         rc = watch_signals(process);
     if (rc == 0)
         rc = hg_loop_timer_init(&process->loop, &process->tick_timer, 0, on_tick);
+    if (rc == 0)
+        rc = hg_loop_timer_init(&process->loop, &process->hot_timer, 0, on_epoch);
     return rc;
 }
 
@@ -364,6 +414,7 @@ static void stop_threads(struct hg_process *process)
        delivery. */
     stop_house(process);
     hg_mailbox_fini(&process->house);
+    hg_hotkeys_close(&process->hotkeys);
     hg_loop_fini(&process->house_loop);
     hg_logins_free(process->logins);
     hg_workers_free(process->workers, count);
@@ -373,6 +424,7 @@ static void stop_threads(struct hg_process *process)
 static void tear_down(struct hg_process *process)
 {
     hg_listeners_free(process->listeners);
+    hg_cursors_fini(&process->front.cursors);
     hg_directory_unref(process->directory);
     if (process->resolver != NULL)
         hg_resolver_free(process->resolver);
@@ -380,6 +432,7 @@ static void tear_down(struct hg_process *process)
     hg_loop_fini(&process->loop);
     free(process->tick_buckets);
     free(process->tick_scratch);
+    hg_hotkeys_fini(&process->hotkeys);
     hg_state_free(process->state);
     hg_conf_free(process->effective);
     hg_conf_free(process->file);
@@ -403,6 +456,7 @@ int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overri
             rc = hg_listeners_start(process->listeners);
         if (rc == 0) {
             arm_tick(process);
+            begin_epochs(process);
             hg_log_info("version=%s workers=%u msg=\"ready\"", PACKAGE_VERSION,
                         process->front.worker_count);
             hg_loop_run(&process->loop);

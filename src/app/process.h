@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "app/conf.h"
+#include "app/hotkeys.h"
 #include "app/state.h"
 #include "app/users.h"
 #include "core/credittick.h"
@@ -44,6 +45,7 @@ struct hg_process {
     struct hg_worker *workers;
     struct hg_logins *logins;
     struct hg_listeners *listeners;
+    struct hg_addr first_listen; /* as bound */
 
     pthread_mutex_t lock;
     struct hg_directory *directory; /* in force; under lock */
@@ -53,7 +55,8 @@ struct hg_process {
 
     struct hg_loop loop; /* main thread's */
     struct hg_mailbox mailbox;
-    struct hg_timer tick_timer, drain_timer;
+    struct hg_timer tick_timer, drain_timer, hot_timer;
+    uint64_t hot_begin_us; /* when the epoch of hot keys began */
     struct event signals[5];
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
@@ -67,6 +70,7 @@ struct hg_process {
     pthread_t house_thread;
     struct hg_letter reload_letter;
     _Atomic bool reload_posted;
+    struct hg_hotkeys hotkeys;
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;

@@ -220,8 +220,21 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->data_limit_status, tenant->data_limit_status);
     atomic_store(&bucket->max_connections, (unsigned)tenant->max_connections);
     atomic_store(&bucket->allow_flush, tenant->allow_flush);
+    atomic_store(&bucket->table_sessions, (unsigned)tenant->table_sessions);
+    atomic_store(&bucket->table_session_idle_s, (unsigned)tenant->table_session_idle_s);
+    atomic_store(&bucket->hotkey_threshold, tenant->kv_hotkey_throttle_threshold);
+    atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
+    atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
+    atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
+}
+
+static void set_hot(struct hg_hot_front *hot, const struct hg_conf *conf)
+{
+    atomic_store(&hot->mem.cap_bytes, conf->hotkey_memory_bytes);
+    atomic_store(&hot->mem.counters, (unsigned)conf->hotkey_counters);
+    atomic_store(&hot->epoch_ms, (uint32_t)conf->hotkey_epoch_ms);
 }
 
 static bool is_new(const struct hg_directory *before, const struct hg_bucket *bucket)
@@ -295,6 +308,7 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
     int rc = make_tick_room(process, directory->bucket_count);
     if (rc == 0) {
         hg_credit_set(&process->node, &settings);
+        set_hot(&process->front.hot, effective);
         set_records(process, effective, directory);
         purged = end_removed(process, directory, purge);
         struct hg_directory *old = process->directory;

@@ -128,6 +128,27 @@ static struct hg_hist *merged_latency(const struct hg_process *process, unsigned
     return all;
 }
 
+/* The same of all operations of TableAPI, or of HBase. */
+static struct hg_hist *merged_api_latency(const struct hg_process *process, enum hg_api api)
+{
+    struct hg_hist *all = calloc(1, sizeof *all);
+    for (unsigned op = HG_OPS_CLASSIC; all != NULL && op < HG_OPS; op++)
+        for (unsigned w = 0; hg_op_rows[op].api == api && w < process->front.worker_count; w++)
+            hg_hist_merge(all, &process->workers[w].latency[op]);
+    return all;
+}
+
+static struct hg_hist *opcode_latency(const struct hg_process *process,
+                                      const struct hg_opcode_row *row)
+{
+    if (row->op_class == HG_OPCODE_CLASS_DATA)
+        return merged_latency(process, row->op);
+    if (row->op_class == HG_OPCODE_CLASS_TABLE)
+        return merged_api_latency(process,
+                                  row->code == HG_OPCODE_TABLE ? HG_API_TABLE : HG_API_HBASE);
+    return calloc(1, sizeof(struct hg_hist));
+}
+
 static void group_ops(struct hg_process *process, struct hg_job *job)
 {
     static const struct {
@@ -184,8 +205,7 @@ static void cmd_timer(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_EINVAL, "there is no opcode 0x%02x", job->extras.at[0]);
         return;
     }
-    struct hg_hist *hist = row->op_class == HG_OPCODE_CLASS_DATA ? merged_latency(process, row->op)
-                                                                 : calloc(1, sizeof *hist);
+    struct hg_hist *hist = opcode_latency(process, row);
     char text[128];
     bool any = false;
     if (hist == NULL) {
@@ -234,6 +254,9 @@ static const struct group groups[] = {
     {"ops", false, STATS, group_ops, "count and latency of each operation"},
     {"upstreams", false, STATS, group_upstreams, "stores and their servers"},
     {"slow", false, NOTHING, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
+    {"hotkeys", true, NOTHING, hg_stats_hotkeys,
+     "[global|history] [NAME]: the hot keys of the last epoch; other tenants' need Stats"},
+    {"hotkey_engine", false, STATS, hg_stats_hotkey_engine, "epochs, their cost, their memory"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 
@@ -263,8 +286,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
     if (group == NULL) {
         hg_job_fail(job, HG_STATUS_KEY_ENOENT,
                     "there is no such group (accepted: nothing, settings, threads, connections, "
-                    "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, where KEY, "
-                    "reset)");
+                    "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, "
+                    "hotkeys [global|history] [NAME], hotkey_engine, where KEY, reset)");
     } else if (group->needs == NOTHING ||
                hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {
         job->packets = true;
@@ -290,6 +313,11 @@ void hg_stats_describe(FILE *to)
 #define HG_LANE(name, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"
 #undef HG_LANE
+    fprintf(to, "\nof the hot keys' epochs (stat hotkey_engine), beside memory_bytes:\n");
+#define HG_HOT_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+    HG_HOT_STATS(HG_HOT_STAT)
+    HG_HOT_WORKER_STATS(HG_HOT_STAT)
+#undef HG_HOT_STAT
     fprintf(to, "\noutcomes, of which each request has exactly one (outcome_NAME):\n");
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         fprintf(to, "  %-22s %s\n", hg_outcome_rows[o].name, hg_outcome_rows[o].text);

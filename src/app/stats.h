@@ -8,6 +8,14 @@
 /* May the job see rows of this bucket? Its own, or with Stats in it. */
 bool hg_stats_may_see(const struct hg_job *job, const struct hg_bucket *bucket);
 
+/* Fails the job that names a bucket which there is not (NULL), or which it may not see; who may see
+   none but his own is not told which there are. */
+void hg_stats_refuse_bucket(struct hg_job *job, const struct hg_bucket *bucket);
+
+/* stats_hotkeys.c */
+void hg_stats_hotkeys(struct hg_process *process, struct hg_job *job);
+void hg_stats_hotkey_engine(struct hg_process *process, struct hg_job *job);
+
 /* stats_bucket.c */
 void hg_stats_buckets(struct hg_process *process, struct hg_job *job);
 void hg_stats_bucket_details(struct hg_process *process, struct hg_job *job);

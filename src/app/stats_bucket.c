@@ -18,6 +18,14 @@ bool hg_stats_may_see(const struct hg_job *job, const struct hg_bucket *bucket)
                           HG_PRIVILEGE_STATS);
 }
 
+void hg_stats_refuse_bucket(struct hg_job *job, const struct hg_bucket *bucket)
+{
+    if (bucket == NULL && hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS))
+        hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no bucket of this name");
+    else
+        hg_job_fail(job, HG_STATUS_EACCESS, "the user may not see this bucket's statistics");
+}
+
 static uint64_t sum_lanes(const struct hg_bucket *bucket, size_t offset)
 {
     uint64_t sum = 0;
@@ -71,6 +79,13 @@ static void add_settings(struct hg_process *process, struct hg_bucket *bucket, j
         return;
     json_object_set_new(to, "credit_mode",
                         json_string(hg_conf_credit_mode_name(tenant->credit_mode)));
+    json_object_set_new(to, "kv_hotkey_throttle_threshold",
+                        json_integer((json_int_t)tenant->kv_hotkey_throttle_threshold));
+    json_object_set_new(to, "hotkey_mode",
+                        json_string(hg_conf_hotkey_mode_name(tenant->hotkey_mode)));
+    json_object_set_new(to, "hotkey_control",
+                        json_string(hg_conf_hotkey_control_name(tenant->hotkey_control)));
+    json_object_set_new(to, "hotkey_tracking", json_boolean(tenant->hotkey_tracking));
     json_object_set_new(to, "reject_status",
                         json_string(hg_conf_reject_status_name(tenant->reject_status)));
 }
@@ -146,10 +161,8 @@ void hg_stats_bucket_details(struct hg_process *process, struct hg_job *job)
     struct hg_bucket *bucket = hg_directory_bucket(process->directory, name);
     if (bucket != NULL && hg_stats_may_see(job, bucket))
         add_json(job, bucket->name, details(process, bucket));
-    else if (bucket == NULL && hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS))
-        hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no bucket of this name");
     else
-        hg_job_fail(job, HG_STATUS_EACCESS, "the user may not see this bucket's statistics");
+        hg_stats_refuse_bucket(job, bucket);
 }
 
 static void stat_units(struct hg_job *job, const char *name, uint64_t value)

@@ -9,6 +9,7 @@
 #include "app/stats.h"
 #include "base/log.h"
 #include "front/session.h"
+#include "front/table.h"
 
 static void go_on(struct hg_job *job, const struct hg_worker *worker)
 {
@@ -115,9 +116,11 @@ void hg_stats_slow(struct hg_process *process, struct hg_job *job)
 
 static void reset_lane(struct hg_lane *lane)
 {
+    uint64_t sessions = hg_counter_get(&lane->table_sessions); /* open now */
 #define HG_LANE(name, text) hg_counter_set(&lane->name, 0);
 #include "front/lane.def"
 #undef HG_LANE
+    hg_counter_set(&lane->table_sessions, sessions);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         hg_counter_set(&lane->outcomes[o], 0);
 }
@@ -134,6 +137,7 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
     hg_counter_set(&worker->connections, gauges[0]);
     hg_counter_set(&worker->held_now, gauges[1]);
     hg_counter_set(&worker->in_flight, gauges[2]);
+    hg_tables_reset(worker);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         hg_counter_set(&worker->outcomes[o], 0);
     for (unsigned c = 0; c < 256; c++)

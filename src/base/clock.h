@@ -22,4 +22,12 @@ static inline uint64_t hg_wall_s(void)
     return (uint64_t)t.tv_sec;
 }
 
+/* Milliseconds since 1970: for the timestamps of cells. */
+static inline int64_t hg_wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 #endif

@@ -231,6 +231,7 @@ int hg_ctl_client_receive(struct hg_ctl_client *client, struct hg_ctl_reply *ret
     *ret = (struct hg_ctl_reply){0};
     ret->status = hg_get_u16(header + 6);
     if (body > 0) {
+        ret->extras = hg_span(client->body, header[4]);
         ret->key = hg_span(client->body + header[4], key);
         ret->value = hg_span(client->body + before, body - before);
     }

@@ -25,7 +25,7 @@ struct hg_ctl_request {
 /* The spans hold until the next reply is received. */
 struct hg_ctl_reply {
     uint16_t status;
-    struct hg_span key, value;
+    struct hg_span extras, key, value;
 };
 
 /* Connects to HOST:PORT, HOST, [V6]:PORT, unix:PATH or /PATH; tries every address of a name. 0, or

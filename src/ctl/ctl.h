@@ -20,11 +20,20 @@ enum hg_ctl_exit {
     HG_CTL_LOGIN = 4,   /* the login failed */
 };
 
+/* An option of one verb (option.h). */
+struct hg_ctl_given {
+    int option;
+    const char *value;
+};
+#define HG_CTL_GIVEN_MAX 32
+
 struct hg_ctl {
     const char *server, *user, *password_file, *bucket; /* options; NULL: not given */
     bool json;
     int arg_count; /* behind the verb */
     char **args;
+    unsigned given_count;
+    struct hg_ctl_given given[HG_CTL_GIVEN_MAX];
     struct hg_ctl_client *client; /* once connected */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/option.h"
 
 static const struct verb {
     const char *name;
@@ -19,7 +20,7 @@ static const struct verb {
 #undef HG_CTL_VERB
 };
 
-enum { OPT_PASSWORD_FILE = 256, OPT_JSON, OPT_BUCKET, OPT_VERSION };
+enum { OPT_PASSWORD_FILE = 256, OPT_JSON, OPT_BUCKET, OPT_VERSION, OPT_OF_VERB };
 
 static const struct option options[] = {
     {"server", required_argument, NULL, 's'},
@@ -29,6 +30,11 @@ static const struct option options[] = {
     {"json", no_argument, NULL, OPT_JSON},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, 'h'},
+#define HG_CTL_OPTION(id, name, argument, ...)                                                     \
+    {name, (argument) != NULL ? required_argument : no_argument, NULL,                             \
+     OPT_OF_VERB + HG_CTL_OPT_##id},
+#include "ctl/option.def"
+#undef HG_CTL_OPTION
     {NULL, 0, NULL, 0},
 };
 
@@ -56,7 +62,7 @@ static void print_help(void)
          "  -u, --user USER           log in, by SCRAM\n"
          "      --password-file FILE  the password is its first line (- for standard input);\n"
          "                            without it: the variable HEADGATE_PASSWORD, or a prompt\n"
-         "  -b, --bucket NAME         select a bucket (where, stats)\n"
+         "  -b, --bucket NAME         select a bucket (where, stats, table, hbase)\n"
          "      --json                print JSON\n"
          "      --version             print the version\n"
          "      --help                print this\n"
@@ -64,6 +70,13 @@ static void print_help(void)
     for (size_t i = 0; i < HG_COUNT_OF(verbs); i++) {
         printf("  %s%s%s\n", verbs[i].name, verbs[i].args[0] != '\0' ? " " : "", verbs[i].args);
         print_wrapped(verbs[i].text, 6);
+    }
+    puts("\noptions of verbs:");
+    for (size_t i = 0; i < HG_CTL_OPTIONS; i++) {
+        const struct hg_ctl_option_row *row = &hg_ctl_option_rows[i];
+        printf("  --%s%s%s\n", row->name, row->argument != NULL ? " " : "",
+               row->argument != NULL ? row->argument : "");
+        print_wrapped(row->text, 6);
     }
     puts("\nexit status: 0 done, 1 refused by the server, 2 wrong usage or an unreadable file,\n"
          "3 no connection, or lost, 4 the login failed");
@@ -105,6 +118,13 @@ static int parse(int argc, char **argv, struct hg_ctl *ctl)
             print_help();
             return HG_CTL_OK;
         default:
+            if (option >= OPT_OF_VERB) {
+                int code = hg_ctl_option_keep(ctl, (enum hg_ctl_option)(option - OPT_OF_VERB),
+                                              optarg != NULL ? optarg : "");
+                if (code != HG_CTL_OK)
+                    return code;
+                break;
+            }
             fputs("try 'headgatectl --help'\n", stderr);
             return HG_CTL_USAGE;
         }
@@ -130,6 +150,9 @@ static int run(int argc, char **argv, struct hg_ctl *ctl)
     }
     ctl->args = argv + optind + 1;
     ctl->arg_count = argc - optind - 1;
+    code = hg_ctl_option_check(ctl, verb->name);
+    if (code != HG_CTL_OK)
+        return code;
     if (verb->args[0] == '\0' && ctl->arg_count > 0)
         return hg_ctl_say(HG_CTL_USAGE, "%s takes no argument, not '%s'", verb->name, ctl->args[0]);
     return verb->run(ctl);

@@ -38,7 +38,7 @@ void hg_ctl_table_fini(struct hg_ctl_table *table)
     free(table->cells);
 }
 
-void hg_ctl_table_add_bytes(struct hg_ctl_table *table, const char *text, size_t len)
+static void add_cell(struct hg_ctl_table *table, char *cell)
 {
     if (table->count == table->room) {
         table->room = table->room > 0 ? table->room * 2 : 64;
@@ -46,7 +46,23 @@ void hg_ctl_table_add_bytes(struct hg_ctl_table *table, const char *text, size_t
         if (table->cells == NULL)
             abort();
     }
-    table->cells[table->count++] = hg_ctl_escape(text, len);
+    table->cells[table->count++] = cell;
+}
+
+void hg_ctl_table_add_bytes(struct hg_ctl_table *table, const char *text, size_t len)
+{
+    add_cell(table, hg_ctl_escape(text, len));
+}
+
+void hg_ctl_table_add_shown(struct hg_ctl_table *table, const char *text)
+{
+    char *cell = strdup(text);
+    if (cell == NULL)
+        abort();
+    for (char *at = cell; *at != '\0'; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    add_cell(table, cell);
 }
 
 void hg_ctl_table_add(struct hg_ctl_table *table, const char *text)
@@ -57,7 +73,7 @@ void hg_ctl_table_add(struct hg_ctl_table *table, const char *text)
 static bool is_number(const char *text)
 {
     return strcmp(text, "unlimited") == 0 || strcmp(text, "-") == 0 ||
-           (text[0] != '\0' && text[strspn(text, "0123456789.")] == '\0');
+           (text[0] != '\0' && text[strspn(text, "-0123456789.")] == '\0');
 }
 
 /* Width of a column; whether it is one of numbers. */

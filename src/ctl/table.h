@@ -23,6 +23,8 @@ void hg_ctl_table_fini(struct hg_ctl_table *table);
 
 /* The next cell, row by row. */
 void hg_ctl_table_add(struct hg_ctl_table *table, const char *text);
+/* Text that its sender has escaped with backslashes: they stay as they are. */
+void hg_ctl_table_add_shown(struct hg_ctl_table *table, const char *text);
 void hg_ctl_table_add_bytes(struct hg_ctl_table *table, const char *text, size_t len);
 
 /* Text with everything but printable ASCII, and the backslash, as \xNN; malloc'd. */

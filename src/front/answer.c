@@ -1,37 +1,24 @@
 // answer - from the result of a request to the bytes of its reply, its outcome and its cost
 // SPDX-License-Identifier: BSD-3-Clause
-#include "front/answer.h"
+#include "front/answer_in.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "core/units.h"
-#include "front/held.h"
+#include "front/table.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
 #include "proto/jsontext.h"
 #include "proto/reply.h"
+#include "proto/rowdoc.h"
 #include "proto/status.h"
 
-/* What a reply consists of, before it is bytes. */
-struct parts {
-    uint16_t status;
-    uint64_t cas;
-    struct hg_span key;
-    struct hg_span value;
-    struct hg_blob *blob; /* value lies in it */
-    bool until_turn_end;
-    uint8_t extras_len;
-    uint8_t extras[4];
-    uint8_t framing_len;
-    uint8_t framing[HG_FRAMEINFO_USAGE_MAX];
-};
+#define HEAD_MAX (HG_FRAME_HEADER_BYTES + HG_FRAMEINFO_USAGE_MAX + 8 + HG_KEY_MAX_BYTES)
 
-#define HEAD_MAX (HG_FRAME_HEADER_BYTES + HG_FRAMEINFO_USAGE_MAX + 4 + HG_KEY_MAX_BYTES)
-
-static size_t encode_head(uint8_t *to, const struct hg_request *request, const struct parts *parts)
+static size_t encode_head(uint8_t *to, const struct hg_request *request,
+                          const struct hg_answer_parts *parts)
 {
     uint8_t magic = HG_MAGIC_REPLY;
     uint16_t key_len = (uint16_t)parts->key.len;
@@ -56,7 +43,7 @@ static size_t encode_head(uint8_t *to, const struct hg_request *request, const s
 }
 
 /* The reply straight into the session's output. */
-static size_t put_reply(struct hg_request *request, const struct parts *parts)
+static size_t put_reply(struct hg_request *request, const struct hg_answer_parts *parts)
 {
     struct hg_out *out = &request->session->out;
     size_t value_len = parts->value.len;
@@ -81,7 +68,7 @@ static size_t put_reply(struct hg_request *request, const struct parts *parts)
 }
 
 /* The reply into a blob of its own, for a request that others must be answered before. */
-static size_t keep_reply(struct hg_request *request, const struct parts *parts)
+static size_t keep_reply(struct hg_request *request, const struct hg_answer_parts *parts)
 {
     bool share = parts->blob != NULL && parts->value.len >= HG_OUT_SHARE_MIN;
     size_t copied = share ? 0 : parts->value.len;
@@ -181,8 +168,8 @@ static void log_slow(struct hg_request *request, uint64_t total_us, enum hg_outc
 }
 
 /* Counts the end of a data request. */
-static void tell(struct hg_request *request, enum hg_outcome outcome, size_t reply_bytes,
-                 const char *server)
+void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t reply_bytes,
+                    const char *server)
 {
     struct hg_worker *worker = request->session->worker;
     struct hg_lane *lane = request->lane;
@@ -201,7 +188,7 @@ static void tell(struct hg_request *request, enum hg_outcome outcome, size_t rep
         hg_counter_sub(&worker->in_flight, 1);
 }
 
-static void add_usage(struct hg_request *request, struct parts *parts)
+void hg_answer_usage(struct hg_request *request, struct hg_answer_parts *parts)
 {
     if (HG_LIKELY((request->features & (HG_FEATURE_TRACING | HG_FEATURE_REPORT_UNIT_USAGE)) == 0))
         return;
@@ -220,6 +207,8 @@ static void add_usage(struct hg_request *request, struct parts *parts)
 static void end_wait(struct hg_request *request)
 {
     struct hg_session *session = request->session;
+    if (HG_UNLIKELY(request->table != NULL))
+        hg_table_cancel(request);
     if (session->waiting != request)
         return;
     session->waiting = NULL;
@@ -228,9 +217,8 @@ static void end_wait(struct hg_request *request)
     hg_session_make_ready(session);
 }
 
-/* Places the reply (parts NULL: silence) in order and frees what is done. */
-static void deliver(struct hg_request *request, const struct parts *parts, enum hg_outcome outcome,
-                    const char *server)
+void hg_answer_deliver(struct hg_request *request, const struct hg_answer_parts *parts,
+                       enum hg_outcome outcome, const char *server)
 {
     struct hg_session *session = request->session;
     end_wait(request);
@@ -240,60 +228,12 @@ static void deliver(struct hg_request *request, const struct parts *parts, enum 
         bytes = first ? put_reply(request, parts) : keep_reply(request, parts);
         note_reply_size(session, bytes);
     }
-    tell(request, outcome, bytes, server);
+    hg_answer_tell(request, outcome, bytes, server);
     request->state = HG_REQUEST_DONE;
     if (first) {
         pop_first(session);
         advance(session);
     }
-}
-
-/* ---- what the request cost ---- */
-
-static void settle(struct hg_request *request, const struct hg_result *result)
-{
-    struct hg_lane *lane = request->lane;
-    struct hg_worker *worker = request->session->worker;
-    const struct hg_op_row *op = &hg_op_rows[request->call.op];
-    const struct hg_front_settings *settings = &worker->directory->settings;
-    bool reached = result->fault == HG_FAULT_NONE || result->fault == HG_FAULT_LOST ||
-                   result->fault == HG_FAULT_TIMEOUT;
-    if (!reached) {
-        request->read_units = request->write_units = 0;
-        if (request->charge.charged &&
-            hg_credit_undo(worker->front->node, &lane->bucket->credit, &request->charge))
-            hg_held_room(worker, lane);
-        return;
-    }
-    if (op->reads && result->fault == HG_FAULT_NONE) {
-        uint64_t bytes = 0;
-        if (result->status == HG_STATUS_SUCCESS)
-            bytes = request->key_len +
-                    (uint64_t)(result->value.len > 0 ? result->value.len : result->item_bytes);
-        request->read_units = hg_units_of(bytes, settings->read_unit_bytes);
-        hg_readcost_tell(&lane->read_cost, (uint32_t)request->read_units);
-    }
-    if (op->writes && result->item_bytes > 0)
-        request->write_units = hg_units_of((uint64_t)request->key_len + result->item_bytes,
-                                           settings->write_unit_bytes);
-    if (!request->unmetered) {
-        hg_counter_add(&lane->ru, request->read_units);
-        hg_counter_add(&lane->wu, request->write_units);
-    }
-    if (request->charge.charged) {
-        uint64_t real = request->read_units + request->write_units;
-        hg_counter_add(&lane->units, real);
-        if (hg_credit_settle(worker->front->node, &lane->bucket->credit, &request->charge, real))
-            hg_held_room(worker, lane);
-    }
-}
-
-void hg_answer_gone(struct hg_request *request)
-{
-    static const struct hg_result lost = {.fault = HG_FAULT_LOST},
-                                  refused = {.fault = HG_FAULT_DOWN};
-    settle(request, request->state == HG_REQUEST_SENT ? &lost : &refused);
-    tell(request, HG_OUTCOME_CLIENT_GONE, 0, NULL);
 }
 
 /* ---- replies to data requests ---- */
@@ -305,7 +245,7 @@ static struct hg_span key_of(const struct hg_request *request)
     return hg_span(request->key->data, request->key->len);
 }
 
-static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_refusal *refusal)
+struct hg_refusal hg_answer_fault_refusal(enum hg_fault fault)
 {
     static const struct {
         uint16_t status;
@@ -330,9 +270,8 @@ static const struct hg_refusal *fault_refusal(enum hg_fault fault, struct hg_ref
         [HG_FAULT_MEMORY] = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR, "no memory is left"},
         [HG_FAULT_INTERNAL] = {HG_STATUS_EINTERNAL, HG_OUTCOME_STORE_ERROR, "the store failed"},
     };
-    *refusal = (struct hg_refusal){rows[fault].status, rows[fault].outcome, rows[fault].text,
-                                   HG_SPAN_NONE, HG_SPAN_NONE};
-    return refusal;
+    return (struct hg_refusal){rows[fault].status, rows[fault].outcome, rows[fault].text,
+                               HG_SPAN_NONE, HG_SPAN_NONE};
 }
 
 static void count_get(const struct hg_request *request, bool hit)
@@ -362,6 +301,8 @@ static enum hg_outcome outcome_of(const struct hg_request *request, uint16_t sta
         return HG_OUTCOME_TOO_LARGE;
     case HG_STATUS_EINVAL:
         return HG_OUTCOME_INVALID;
+    case HG_STATUS_NOT_SUPPORTED: /* the key holds a row */
+        return HG_OUTCOME_UNKNOWN;
     default:
         return HG_OUTCOME_STORE_ERROR;
     }
@@ -378,7 +319,7 @@ static uint16_t plain_status(uint16_t status)
     }
 }
 
-static uint16_t visible_status(const struct hg_request *request, uint16_t status)
+uint16_t hg_answer_visible_status(const struct hg_request *request, uint16_t status)
 {
     const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
     return status >= 0xff00 && (request->features & named) == 0 ? plain_status(status) : status;
@@ -404,12 +345,12 @@ uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode
     }
 }
 
-static void deliver_error(struct hg_request *request, uint16_t status,
-                          const struct hg_refusal *refusal, const char *server)
+void hg_answer_error(struct hg_request *request, uint16_t status, const struct hg_refusal *refusal,
+                     const char *server)
 {
     uint8_t bytes[HG_REPLY_ERROR_MAX];
-    struct parts usage = {0};
-    add_usage(request, &usage);
+    struct hg_answer_parts usage = {0};
+    hg_answer_usage(request, &usage);
     struct hg_reply_error error = {
         .opcode = request->row->code,
         .json = request->features & HG_FEATURE_JSON,
@@ -436,7 +377,7 @@ static void deliver_error(struct hg_request *request, uint16_t status,
             session->out.broken = true;
         }
     }
-    tell(request, refusal->outcome, len, server);
+    hg_answer_tell(request, refusal->outcome, len, server);
     request->state = HG_REQUEST_DONE;
     if (first) {
         pop_first(session);
@@ -446,31 +387,28 @@ static void deliver_error(struct hg_request *request, uint16_t status,
 
 void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refusal)
 {
-    if (request->charge.charged && hg_credit_undo(request->session->worker->front->node,
-                                                  &request->lane->bucket->credit, &request->charge))
-        hg_held_room(request->session->worker, request->lane);
-    request->read_units = request->write_units = 0;
+    hg_answer_settle_none(request);
     uint16_t status = refusal->status;
-    if (status == HG_STATUS_THROTTLED_TOO_LONG && visible_status(request, status) != status) {
+    bool limit = status == HG_STATUS_THROTTLED_TOO_LONG || status == HG_STATUS_HOT_KEY;
+    if (limit && hg_answer_visible_status(request, status) != status) {
         bool silent;
         status = hg_reject_status(request->lane->bucket, request->row, &silent);
         if (silent) {
-            deliver(request, NULL, refusal->outcome, NULL);
+            hg_answer_deliver(request, NULL, refusal->outcome, NULL);
             return;
         }
     }
-    deliver_error(request, visible_status(request, status), refusal, NULL);
+    hg_answer_error(request, hg_answer_visible_status(request, status), refusal, NULL);
 }
 
-static void answer_fault(struct hg_request *request, const struct hg_result *result)
+void hg_answer_fault(struct hg_request *request, const struct hg_result *result)
 {
-    struct hg_refusal refusal;
-    fault_refusal(result->fault, &refusal);
+    struct hg_refusal refusal = hg_answer_fault_refusal(result->fault);
     bool lookup = request->row->op == HG_OP_GET && request->row->quiet;
     if (lookup && result->fault <= HG_FAULT_QUEUE_FULL && request->lane->bucket->upstream != NULL &&
         atomic_load_explicit(&request->lane->bucket->upstream->miss_on_fault,
                              memory_order_relaxed)) {
-        deliver(request, NULL, refusal.outcome, result->server);
+        hg_answer_deliver(request, NULL, refusal.outcome, result->server);
         return;
     }
     char text[256];
@@ -491,14 +429,19 @@ static void answer_fault(struct hg_request *request, const struct hg_result *res
         members[len++] = '"';
         refusal.members = hg_span(members, len);
     }
-    deliver_error(request, visible_status(request, refusal.status), &refusal, result->server);
+    hg_answer_error(request, hg_answer_visible_status(request, refusal.status), &refusal,
+                    result->server);
 }
+
+static const struct hg_refusal is_a_row = {
+    HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
+    "the key holds a row of a table: read it with Table or HBase", HG_SPAN_NONE, HG_SPAN_NONE};
 
 void hg_answer_result(struct hg_request *request, const struct hg_result *result)
 {
-    settle(request, result);
+    hg_answer_settle(request, result);
     if (HG_UNLIKELY(result->fault != HG_FAULT_NONE)) {
-        answer_fault(request, result);
+        hg_answer_fault(request, result);
         return;
     }
     uint16_t status = result->status;
@@ -507,7 +450,7 @@ void hg_answer_result(struct hg_request *request, const struct hg_result *result
     bool reads = row->op == HG_OP_GET || row->op == HG_OP_GAT;
     if (row->quiet &&
         ((reads && status == HG_STATUS_KEY_ENOENT) || (!reads && status == HG_STATUS_SUCCESS))) {
-        deliver(request, NULL, outcome, result->server);
+        hg_answer_deliver(request, NULL, outcome, result->server);
         return;
     }
     if (HG_UNLIKELY(status != HG_STATUS_SUCCESS)) {
@@ -518,10 +461,14 @@ void hg_answer_result(struct hg_request *request, const struct hg_result *result
             text[result->value.len] = '\0';
             refusal.text = text;
         }
-        deliver_error(request, status, &refusal, result->server);
+        hg_answer_error(request, status, &refusal, result->server);
         return;
     }
-    struct parts parts;
+    if (HG_UNLIKELY(reads && hg_rowdoc_is(result->item_flags, result->value))) {
+        hg_answer_error(request, HG_STATUS_NOT_SUPPORTED, &is_a_row, result->server);
+        return;
+    }
+    struct hg_answer_parts parts;
     parts.status = HG_STATUS_SUCCESS;
     parts.cas = result->cas;
     parts.key = HG_SPAN_NONE;
@@ -541,6 +488,6 @@ void hg_answer_result(struct hg_request *request, const struct hg_result *result
         hg_put_u64(counter, result->counter);
         parts.value = hg_span(counter, sizeof counter);
     }
-    add_usage(request, &parts);
-    deliver(request, &parts, outcome, result->server);
+    hg_answer_usage(request, &parts);
+    hg_answer_deliver(request, &parts, outcome, result->server);
 }

@@ -47,6 +47,10 @@ struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)
     bucket->name_len = len;
     atomic_init(&bucket->refs, 1);
     bucket->lane_count = workers;
+    atomic_init(&bucket->table_sessions, HG_TABLE_SESSIONS);
+    atomic_init(&bucket->table_session_idle_s, HG_TABLE_SESSION_IDLE_S);
+    hg_list_init(&bucket->cursors);
+    hg_list_init(&bucket->cursors_node);
     for (unsigned w = 0; w < workers; w++)
         hg_lane_init(&bucket->lanes[w], bucket);
     bucket->prefix = calloc(1, 1);

@@ -18,9 +18,14 @@
 #include "core/held.h"
 #include "core/readcost.h"
 
-#define HG_BUCKET_NAME_MAX 100
+#define HG_BUCKET_NAME_MAX      100
+#define HG_TABLE_SESSIONS       100 /* unless it is told otherwise */
+#define HG_TABLE_SESSION_IDLE_S 60
 
 struct hg_upstream;
+struct hg_hotshare;
+struct hg_hotlist;
+struct hg_hottenant;
 
 enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
 enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
@@ -56,7 +61,10 @@ struct hg_lane {
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
-    struct hg_list used; /* in the worker's list of lanes with users */
+    struct hg_list used;          /* in the worker's list of lanes with users */
+    struct hg_hotshare *hot;      /* its hot keys of this epoch; NULL: nothing was counted yet */
+    struct hg_hotlist *hot_list;  /* its throttled keys; NULL: none */
+    struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 struct hg_bucket {
@@ -74,6 +82,17 @@ struct hg_bucket {
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;
     _Atomic unsigned connections;
+    _Atomic unsigned table_sessions;       /* sessions of queries that it may have */
+    _Atomic unsigned table_session_idle_s; /* after which one ends */
+    struct hg_list cursors;                /* its idle sessions; this and the next two are */
+    struct hg_list cursors_node;           /* cursor.c's, under its lock */
+    unsigned cursor_count;
+    _Atomic uint64_t hotkey_threshold; /* operations an epoch; 0: nothing is throttled */
+    _Atomic int hotkey_mode;           /* enum hg_mode */
+    _Atomic int hotkey_control;        /* enum hg_hotkey_control */
+    _Atomic bool hotkey_tracking;
+    _Atomic bool hotkey_shrunk;      /* its sketches are to be small ones: memory is scarce */
+    struct hg_hottenant *hot_tenant; /* housekeeping's */
     struct hg_credit_bucket credit;
     struct hg_credit_lane *credit_lanes; /* one a worker */
     /* Called with the last reference; set by the owner. */

@@ -12,8 +12,11 @@
 #include "base/log.h"
 #include "core/units.h"
 #include "front/answer.h"
+#include "front/dispatch_in.h"
 #include "front/held.h"
+#include "front/hot.h"
 #include "front/job.h"
+#include "front/table.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
 #include "proto/status.h"
@@ -77,7 +80,11 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
 static void on_done(struct hg_call *call, const struct hg_result *result)
 {
     struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
+    struct hg_guard *guard = request->guard;
+    struct hg_worker *worker = request->session->worker;
     hg_answer_result(request, result);
+    if (HG_UNLIKELY(guard != NULL))
+        hg_slab_give_back(&worker->tables.guards, guard);
 }
 
 static void on_room(struct hg_call *call)
@@ -94,14 +101,14 @@ static void on_room(struct hg_call *call)
 
 /* The last request under way for the same key. Only a table walk when the bit of the key's hash is
    set, which is rare for distinct keys. */
-static struct hg_call *pending_call(const struct hg_session *session, uint32_t key_hash)
+struct hg_request *hg_dispatch_pending(const struct hg_session *session, uint32_t key_hash)
 {
-    struct hg_call *found = NULL;
+    struct hg_request *found = NULL;
     if ((session->keys_pending >> (key_hash & 63) & 1) == 0)
         return NULL;
     for (struct hg_request *r = session->first; r != NULL; r = r->next)
         if (r->state == HG_REQUEST_SENT && r->call.key_hash == key_hash)
-            found = &r->call;
+            found = r;
     return found;
 }
 
@@ -165,7 +172,8 @@ static void append(struct hg_session *session, struct hg_request *request)
     session->queue_len++;
 }
 
-static struct hg_request *new_request(struct hg_session *session, const struct hg_frame *frame)
+static struct hg_request *new_request(struct hg_session *session, const struct hg_frame *frame,
+                                      enum hg_op op)
 {
     struct hg_worker *worker = session->worker;
     const struct hg_opcode_row *row = frame->row;
@@ -176,7 +184,7 @@ static struct hg_request *new_request(struct hg_session *session, const struct h
     struct hg_call *call = &request->call;
     memset(&request->call.place, 0, sizeof request->call.place);
     memset(&request->charge, 0, sizeof request->charge);
-    call->op = (enum hg_op)row->op;
+    call->op = op;
     call->tenant_id = bucket->tenant_id;
     call->prefix = hg_span(bucket->prefix, bucket->prefix_len);
     call->key_hash =
@@ -190,6 +198,8 @@ static struct hg_request *new_request(struct hg_session *session, const struct h
     request->row = row;
     request->lane = session->lane;
     request->reply = request->value_blob = request->key = NULL;
+    request->table = NULL;
+    request->guard = NULL;
     request->start_us = call->now_us;
     request->throttle_us = request->queue_us = 0;
     request->opaque = frame->opaque;
@@ -218,30 +228,105 @@ static struct hg_request *new_request(struct hg_session *session, const struct h
     return request;
 }
 
+/* ---- hot keys ---- */
+
+static bool is_ranked(enum hg_op op)
+{
+    return hg_op_rows[op].hot <= HG_HOT_RULE_QUERY;
+}
+
+/* True: its key is throttled, and it has been refused. */
+static bool refuse_hot_key(struct hg_session *session, struct hg_request *request,
+                           struct hg_span key_bytes)
+{
+    struct hg_worker *worker = session->worker;
+    enum hg_op op = request->call.op;
+    struct hg_hotkey_key key = hg_hot_plain_key(key_bytes, request->call.key_hash);
+    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
+    unsigned percent;
+    if (!is_ranked(op) || !hg_hot_refuses(worker, request->lane, &key, exempt, &percent))
+        return false;
+    struct hg_hot_words words;
+    hg_hot_explain(worker, request->lane, (enum hg_hot_type)hg_op_rows[op].hot, percent, &words);
+    struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, words.text,
+                                 hg_span_str(words.members), HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+    return true;
+}
+
+static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
+                                           "the tenant's store could not be opened", HG_SPAN_NONE,
+                                           HG_SPAN_NONE};
+
+static const struct hg_refusal no_memory = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
+                                            "no memory is left for the request", HG_SPAN_NONE,
+                                            HG_SPAN_NONE};
+
+static inline struct hg_store *store_of(struct hg_worker *worker, const struct hg_bucket *bucket)
+{
+    struct hg_upstream *upstream = bucket->upstream;
+    struct hg_store *store = upstream != NULL ? worker->stores[upstream->slot] : NULL;
+    if (HG_UNLIKELY(store == NULL && upstream != NULL))
+        store = hg_worker_store(worker, upstream);
+    return store;
+}
+
+/* A classic operation on a key that may be a row's: by itself among its client's for the key, and
+   not at all if there is a row (a get is told by what it finds). */
+static enum hg_step submit_guarded(struct hg_session *session, struct hg_request *request,
+                                   struct hg_store *store, struct hg_request *before)
+{
+    struct hg_worker *worker = session->worker;
+    if (before != NULL) {
+        session->waiting = request;
+        return HG_STEP_DEFER;
+    }
+    request->guard = hg_slab_borrow(&worker->tables.guards);
+    if (request->guard == NULL) {
+        hg_answer_refusal(request, &no_memory);
+        return HG_STEP_NEXT;
+    }
+    request->state = HG_REQUEST_SENT;
+    hg_counter_add(&worker->in_flight, 1);
+    session->keys_pending |= (uint64_t)1 << (request->call.key_hash & 63);
+    struct hg_lane *lane = request->lane;
+    struct hg_hotkey_key key = hg_hot_plain_key(request->call.key, request->call.key_hash);
+    enum hg_op op = request->call.op;
+    hg_rows_guard(worker->tables.rows, store, &worker->blobs, request->guard, &request->call);
+    if (is_ranked(op))
+        hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
+    return HG_STEP_NEXT;
+}
+
 /* Hands the request to its store. */
 static enum hg_step submit(struct hg_session *session, struct hg_request *request)
 {
     struct hg_worker *worker = session->worker;
-    struct hg_upstream *upstream = request->lane->bucket->upstream;
-    struct hg_store *store = upstream != NULL ? worker->stores[upstream->slot] : NULL;
-    if (HG_UNLIKELY(store == NULL && upstream != NULL))
-        store = hg_worker_store(worker, upstream);
+    struct hg_store *store = store_of(worker, request->lane->bucket);
     if (HG_UNLIKELY(store == NULL)) {
-        struct hg_refusal refusal = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
-                                     "the tenant's store could not be opened", HG_SPAN_NONE,
-                                     HG_SPAN_NONE};
-        hg_answer_refusal(request, &refusal);
+        hg_answer_refusal(request, &no_store);
         return HG_STEP_NEXT;
     }
     struct hg_call *call = &request->call;
+    /* The store may answer at once, and then the request is gone; the frame and the lane stay. */
+    struct hg_lane *lane = request->lane;
+    struct hg_hotkey_key key = hg_hot_plain_key(call->key, call->key_hash);
+    enum hg_op op = call->op;
     call->now_us = worker->loop.now_us;
-    call->after = pending_call(session, call->key_hash);
+    struct hg_request *before = hg_dispatch_pending(session, call->key_hash);
+    bool guarded = call->op != HG_OP_GET && memchr(call->key.at, 0, call->key.len) != NULL;
+    if (HG_UNLIKELY(guarded || (before != NULL && hg_request_on_rows(before))))
+        return submit_guarded(session, request, store, before);
+    call->after = before != NULL ? &before->call : NULL;
     request->state = HG_REQUEST_SENT;
     session->barrier = call->op == HG_OP_FLUSH;
     hg_counter_add(&worker->in_flight, 1);
     session->keys_pending |= (uint64_t)1 << (call->key_hash & 63);
-    if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN))
+    if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN)) {
+        if (HG_LIKELY(is_ranked(op)))
+            hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
         return HG_STEP_NEXT;
+    }
     request->state = HG_REQUEST_WAITING;
     session->barrier = false;
     hg_counter_sub(&worker->in_flight, 1);
@@ -261,8 +346,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     return HG_STEP_WAIT;
 }
 
-/* For a bucket that is not live. */
-static struct hg_refusal ended(const struct hg_bucket *bucket)
+struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket)
 {
     if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
         return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
@@ -279,17 +363,19 @@ static enum hg_step resume(struct hg_session *session, const struct hg_frame *fr
     struct hg_request *request = session->waiting;
     session->waiting = NULL;
     if (HG_UNLIKELY(!hg_bucket_live(request->lane->bucket))) {
-        struct hg_refusal refusal = ended(request->lane->bucket);
+        struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
         hg_answer_refusal(request, &refusal);
         return HG_STEP_NEXT;
     }
+    if (request->table != NULL)
+        return hg_table_resume(session, request);
     fill_call(request, frame, blob);
     return submit(session, request);
 }
 
 /* An impersonated request: the rights of both. The status to refuse it with, or success. */
-static uint16_t impersonate(struct hg_session *session, const struct hg_frame *frame,
-                            const struct hg_frameinfo *info, const char **ret_why)
+static uint16_t impersonate(struct hg_session *session, const struct hg_frameinfo *info,
+                            uint32_t needs, uint32_t *ret_rights, const char **ret_why)
 {
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
     const struct hg_directory *directory = session->worker->directory;
@@ -303,8 +389,9 @@ static uint16_t impersonate(struct hg_session *session, const struct hg_frame *f
     if (user == NULL)
         return HG_STATUS_EACCESS;
     uint32_t both = session->privileges & hooks->privileges(hooks->app, directory, user, name);
-    if (!hg_privileges_hold(both, frame->row->needs))
+    if (!hg_privileges_hold(both, needs))
         return HG_STATUS_EACCESS;
+    *ret_rights = both;
     hg_credit_note_impersonated(session->worker->front->node, &bucket->credit);
     return HG_STATUS_SUCCESS;
 }
@@ -346,32 +433,52 @@ static enum hg_step refuse_without_bucket(struct hg_session *session, const stru
                   "no bucket is selected: send SelectBucket first");
 }
 
+/* Is there a bucket, and may this client do in it what needs these privileges? If not, it has been
+   refused. *ret_rights: what it may do there in all; those of both when it runs as another. */
+static bool may(struct hg_session *session, const struct hg_frame *frame, uint32_t needs,
+                struct hg_frameinfo *ret_info, uint32_t *ret_rights)
+{
+    if (HG_UNLIKELY(session->lane == NULL)) {
+        refuse_without_bucket(session, frame);
+        return false;
+    }
+    struct hg_bucket *bucket = session->lane->bucket;
+    if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
+        struct hg_refusal refusal = hg_dispatch_ended(bucket);
+        refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
+        return false;
+    }
+    *ret_rights = session->privileges;
+    if (HG_UNLIKELY(!hg_privileges_hold(session->privileges, needs))) {
+        refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
+               "the user has not the privilege for this operation in the bucket");
+        return false;
+    }
+    if (HG_LIKELY(frame->framing_len == 0))
+        return true;
+    const char *why = NULL;
+    uint16_t status = hg_frameinfo_decode(hg_frame_framing(frame), ret_info, &why);
+    if (status != HG_STATUS_SUCCESS) {
+        refuse(session, frame, status, HG_OUTCOME_INVALID, why);
+        return false;
+    }
+    if (ret_info->impersonate)
+        status = impersonate(session, ret_info, needs, ret_rights, &why);
+    if (status != HG_STATUS_SUCCESS)
+        refuse(session, frame, status, HG_OUTCOME_DENIED, why);
+    return status == HG_STATUS_SUCCESS;
+}
+
 static enum hg_step data(struct hg_session *session, const struct hg_frame *frame,
                          struct hg_blob *blob)
 {
     const struct hg_opcode_row *row = frame->row;
-    struct hg_lane *lane = session->lane;
-    if (HG_UNLIKELY(lane == NULL))
-        return refuse_without_bucket(session, frame);
-    struct hg_bucket *bucket = lane->bucket;
-    if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
-        struct hg_refusal refusal = ended(bucket);
-        return refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
-    }
-    if (HG_UNLIKELY(!hg_privileges_hold(session->privileges, row->needs)))
-        return refuse(session, frame, HG_STATUS_EACCESS, HG_OUTCOME_DENIED,
-                      "the user has not the privilege for this operation in the bucket");
     struct hg_frameinfo info = {0};
-    if (HG_UNLIKELY(frame->framing_len > 0)) {
-        const char *why = NULL;
-        uint16_t status = hg_frameinfo_decode(hg_frame_framing(frame), &info, &why);
-        if (status != HG_STATUS_SUCCESS)
-            return refuse(session, frame, status, HG_OUTCOME_INVALID, why);
-        if (info.impersonate)
-            status = impersonate(session, frame, &info, &why);
-        if (status != HG_STATUS_SUCCESS)
-            return refuse(session, frame, status, HG_OUTCOME_DENIED, why);
-    }
+    uint32_t rights;
+    if (HG_UNLIKELY(!may(session, frame, row->needs, &info, &rights)))
+        return HG_STEP_NEXT;
+    struct hg_lane *lane = session->lane;
+    struct hg_bucket *bucket = lane->bucket;
     unsigned limit = atomic_load_explicit(&bucket->data_limit_status, memory_order_relaxed);
     if (HG_UNLIKELY(limit != 0 && row->ingress))
         return refuse_data_limit(session, frame, limit);
@@ -383,11 +490,12 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
             return HG_STEP_DEFER;
         }
     }
-    struct hg_request *request = new_request(session, frame);
+    struct hg_request *request = new_request(session, frame, (enum hg_op)row->op);
     if (HG_UNLIKELY(request == NULL))
-        return refuse(session, frame, HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
-                      "no memory is left for the request");
+        return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
+    if (HG_UNLIKELY(lane->hot_list != NULL) && refuse_hot_key(session, request, frame->key))
+        return HG_STEP_NEXT;
     fill_call(request, frame, blob);
     bool waits;
     if (HG_UNLIKELY(!hg_held_admit(session, request, &waits)))
@@ -421,70 +529,55 @@ enum hg_step hg_dispatch(struct hg_session *session, const struct hg_frame *fram
                       why);
     if (HG_LIKELY(row->op_class == HG_OPCODE_CLASS_DATA))
         return data(session, frame, blob);
+    if (row->op_class == HG_OPCODE_CLASS_TABLE)
+        return hg_table_dispatch(session, frame);
     if (row->op_class == HG_OPCODE_CLASS_SESSION)
         return hg_control(session, frame);
     /* Whether the user may do it depends on the bucket that it speaks of: the process knows. */
     return hg_job_start(session, frame);
 }
 
-/* ---- ends without a result ---- */
+/* ---- what table.c shares ---- */
 
-static void leave_store(struct hg_request *request)
+enum hg_step hg_dispatch_say(struct hg_session *session, const struct hg_frame *frame,
+                             const struct hg_refusal *refusal)
 {
-    struct hg_store *store = request->call.place.store;
-    if (store != NULL && (request->call.place.pending || request->call.place.waiting))
-        store->ops->cancel(store, &request->call);
+    struct hg_reply_of of = reply_of(frame);
+    hg_answer_session_refusal(session, &of, refusal);
+    return HG_STEP_NEXT;
 }
 
-/* Takes the waiting request out of the queue that it waits in. */
-static void end_wait(struct hg_session *session)
+enum hg_step hg_dispatch_defer(struct hg_session *session, const struct hg_frame *frame)
 {
-    if (session->wait == HG_WAIT_CREDITS)
-        hg_held_leave(session);
-    else
-        leave_store(session->waiting);
+    count(session, frame, -1);
+    return HG_STEP_DEFER;
 }
 
-void hg_dispatch_refuse_waiting(struct hg_session *session)
+bool hg_dispatch_may(struct hg_session *session, const struct hg_frame *frame, uint32_t needs,
+                     struct hg_frameinfo *ret_info, uint32_t *ret_rights)
 {
-    struct hg_request *request = session->waiting;
-    /* One that the credits have let go is carried out, unless nothing is looked at any more. */
-    if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
-        return;
-    /* One that only follows its own client's earlier one, which is under way, will not be long. */
-    if (session->wait == HG_WAIT_ROOM && request->follows && !session->closing)
-        return;
-    bool credits = session->wait != HG_WAIT_ROOM;
-    end_wait(session);
-    struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
-                                 credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
-                                 session->hung_up ? "the client stopped sending while it waited"
-                                                  : "the server is going down",
-                                 HG_SPAN_NONE, HG_SPAN_NONE};
-    hg_answer_refusal(request, &refusal);
+    return may(session, frame, needs, ret_info, ret_rights);
 }
 
-void hg_dispatch_refuse_ended(struct hg_session *session)
+enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_frame *frame,
+                                    unsigned status)
 {
-    struct hg_request *request = session->waiting;
-    if (request == NULL || hg_bucket_live(request->lane->bucket))
-        return;
-    struct hg_refusal refusal = ended(request->lane->bucket);
-    end_wait(session);
-    hg_answer_refusal(request, &refusal);
+    return refuse_data_limit(session, frame, status);
 }
 
-void hg_dispatch_cancel(struct hg_request *request)
+struct hg_request *hg_dispatch_request(struct hg_session *session, const struct hg_frame *frame,
+                                       enum hg_op op)
 {
-    struct hg_worker *worker = request->session->worker;
-    if (request->state != HG_REQUEST_DONE) {
-        leave_store(request);
-        hg_answer_gone(request);
+    return new_request(session, frame, op);
+}
+
+struct hg_store *hg_dispatch_store(struct hg_worker *worker, const struct hg_bucket *bucket,
+                                   struct hg_refusal *ret_why)
+{
+    if (!hg_bucket_live(bucket)) {
+        *ret_why = hg_dispatch_ended(bucket);
+        return NULL;
     }
-    hg_blob_unref(request->reply);
-    hg_blob_unref(request->value_blob);
-    hg_blob_unref(request->key);
-    if (request->lane != NULL)
-        hg_worker_leave_lane(worker, request->lane);
-    hg_slab_give_back(&worker->requests, request);
+    *ret_why = no_store;
+    return store_of(worker, bucket);
 }

@@ -15,7 +15,9 @@
 #include "base/span.h"
 #include "core/credit.h"
 #include "front/bucket.h"
+#include "front/cursor.h"
 #include "front/directory.h"
+#include "front/hotshare.h"
 #include "io/mailbox.h"
 #include "io/out.h"
 #include "io/sock.h"
@@ -86,6 +88,8 @@ struct hg_front {
     struct hg_mailbox *main;   /* where workers report to */
     uint64_t start_us;
     uint64_t hash_seed;  /* random, for hashes of keys */
+    struct hg_hot_front hot;
+    struct hg_cursors cursors; /* sessions of queries */
     const char *version; /* "N.N.N" */
 };
 

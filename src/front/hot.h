@@ -4,7 +4,7 @@
 // A lane has a sketch for each hot-key type, set up when the type is first counted in an epoch, and
 // the list of its throttled keys. At the end of an epoch the worker hands its lanes' sketches and
 // lists over to housekeeping (app/hotkeys) and starts with empty ones; cleared memory comes back
-// for reuse. Worker's thread only.
+// for reuse. Worker's thread only, but for hg_hot_end_epoch.
 #ifndef HG_FRONT_HOT_H
 #define HG_FRONT_HOT_H
 
@@ -12,18 +12,41 @@
 #include "front/bucket.h"
 #include "front/worker.h"
 
-/* What a request, or an item of a batch, touches. The hash is made by hg_hot_key. */
+/* What a request, or an item of a batch, touches. The hash is made by hg_hot_key. The bytes lie in
+   `row` when there is no table, else in `room`; of more than HG_HOTKEY_KEY_MAX the first ones are
+   kept, and the hash is that of all. */
 struct hg_hotkey_key hg_hot_key(const struct hg_worker *worker, struct hg_span table,
                                 struct hg_span row, uint8_t room[HG_HOTKEY_KEY_MAX]);
 
+/* The same for a key without a table whose hash is known: that of hg_call.key_hash. */
+static inline struct hg_hotkey_key hg_hot_plain_key(struct hg_span key, uint32_t hash)
+{
+    return (struct hg_hotkey_key){key.at, hash, (uint8_t)key.len, 0};
+}
+
 /* Is a request for this key to be refused now? Counts the refusal; *ret_percent: the key's share.
    `exempt` (Unthrottled) requests and observe mode are never refused. */
-bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane, const struct hg_hotkey_key *key,
-                    bool exempt, unsigned *ret_percent);
+bool hg_hot_refuses_listed(struct hg_worker *worker, struct hg_lane *lane,
+                           const struct hg_hotkey_key *key, bool exempt, unsigned *ret_percent);
+
+static inline bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane,
+                                  const struct hg_hotkey_key *key, bool exempt,
+                                  unsigned *ret_percent)
+{
+    return HG_UNLIKELY(lane->hot_list != NULL) &&
+           hg_hot_refuses_listed(worker, lane, key, exempt, ret_percent);
+}
 
 /* An admitted operation has been handed to a store: counts it under its type and under ALL. */
-void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
-                 const struct hg_hotkey_key *key);
+void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
+                  const struct hg_hotkey_key *key);
+
+static inline void hg_hot_tell(struct hg_worker *worker, struct hg_lane *lane,
+                               enum hg_hot_type type, const struct hg_hotkey_key *key)
+{
+    if (atomic_load_explicit(&lane->bucket->hotkey_tracking, memory_order_relaxed))
+        hg_hot_count(worker, lane, type, key);
+}
 
 /* A refusal's words: text and JSON members for the error context. */
 struct hg_hot_words {
@@ -32,5 +55,15 @@ struct hg_hot_words {
 };
 void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
                     enum hg_hot_type type, unsigned percent, struct hg_hot_words *ret);
+
+/* ---- for the worker and the process ---- */
+
+void hg_hot_open(struct hg_worker *worker);
+void hg_hot_close(struct hg_worker *worker);
+
+/* From the main thread: the epoch of this number has ended, hand over. */
+void hg_hot_end_epoch(struct hg_worker *worker, uint64_t epoch);
+/* A parcel back to its worker. Called by hg_mailbox as the parcel's `deliver`. */
+void hg_hot_on_parcel(struct hg_letter *letter, void *receiver);
 
 #endif

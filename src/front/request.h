@@ -13,7 +13,9 @@
 #include "front/bucket.h"
 #include "proto/opcode.h"
 
+struct hg_guard;
 struct hg_session;
+struct hg_table;
 
 enum hg_request_state {
     HG_REQUEST_WAITING, /* in no store yet */
@@ -32,7 +34,9 @@ struct hg_request {
     struct hg_blob *reply; /* DONE: what to send, */
     struct hg_blob *value_blob; /* and a value to send behind it, by reference */
     struct hg_span value;
-    struct hg_blob *key; /* a copy, for replies that carry it; else NULL */
+    struct hg_blob *key;    /* a copy, for replies that carry it; else NULL */
+    struct hg_table *table; /* of a table request that is not answered; else NULL */
+    struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;
     uint64_t start_us;                /* first looked at */
     uint64_t hold_us;                 /* began to wait (credits, then room) */
@@ -51,5 +55,11 @@ struct hg_request {
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];
 };
+
+/* Whether it goes to its store by way of back/rows.h, which keeps the order of its own. */
+static inline bool hg_request_on_rows(const struct hg_request *request)
+{
+    return request->table != NULL || request->guard != NULL;
+}
 
 #endif

@@ -138,7 +138,8 @@ static void pause_session(struct hg_session *session)
 
 void hg_session_resume(struct hg_session *session)
 {
-    if (session->paused && window_open(session)) {
+    bool goes_on = session->waiting != NULL && session->wait == HG_WAIT_NONE;
+    if (session->paused && (goes_on || window_open(session))) {
         session->paused = false;
         hg_session_make_ready(session);
     }

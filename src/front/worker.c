@@ -13,8 +13,10 @@
 #include "base/log.h"
 #include "front/dispatch.h"
 #include "front/held.h"
+#include "front/hot.h"
 #include "front/request.h"
 #include "front/session.h"
+#include "front/table.h"
 
 #define REQUESTS_PER_BLOCK 64
 
@@ -54,6 +56,7 @@ static void on_ready(struct hg_hook *hook)
             hg_loop_again(&worker->loop);
         }
     }
+    hg_tables_go_on(worker);
 }
 
 static void on_clients(struct hg_hook *hook)
@@ -123,6 +126,7 @@ static void on_timer(struct hg_timer *timer)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
     hg_held_expire(worker);
+    hg_tables_tick(worker);
     if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
         return;
     HG_LIST_EACH(node, &worker->sessions)
@@ -325,6 +329,7 @@ static void close_store(struct hg_store **store, struct hg_upstream **of)
 void hg_worker_close(struct hg_worker *worker)
 {
     worker->stopping = true; /* letters may still come, and find nothing to do */
+    hg_hot_close(worker);
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
@@ -351,6 +356,7 @@ static void *run(void *arg)
 static void free_parts(struct hg_worker *worker)
 {
     hg_loop_timer_fini(&worker->timer);
+    hg_tables_close(worker);
     hg_directory_unref(worker->directory);
     hg_out_pool_fini(&worker->outs);
     hg_slab_fini(&worker->requests);
@@ -370,6 +376,7 @@ static void init_parts(struct hg_worker *worker, struct hg_front *front, unsigne
     hg_list_init(&worker->lanes_held);
     hg_list_init(&worker->lanes_used);
     hg_lane_init(&worker->nobody, NULL);
+    hg_hot_open(worker);
     hg_blobs_init(&worker->blobs);
     hg_out_pool_init(&worker->outs, &worker->blobs);
     hg_slab_init(&worker->requests, sizeof(struct hg_request), REQUESTS_PER_BLOCK);
@@ -390,6 +397,8 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
     hg_loop_hook(&worker->loop, HG_STAGE_CLIENTS, &worker->client_hook, on_clients);
     hg_loop_hook(&worker->loop, HG_STAGE_CLEANUP, &worker->cleanup_hook, on_cleanup);
     rc = hg_loop_timer_init(&worker->loop, &worker->timer, HG_WORKER_TIMER_US, on_timer);
+    if (rc == 0)
+        rc = hg_tables_open(worker);
     if (rc == 0)
         rc = hg_mailbox_init(&worker->mailbox, &worker->loop, worker);
     if (rc != 0)

@@ -12,6 +12,8 @@
 #include "base/slab.h"
 #include "front/directory.h"
 #include "front/front.h"
+#include "front/hotshare.h"
+#include "front/tables.h"
 #include "front/worker_stats.h"
 #include "io/mailbox.h"
 #include "io/out.h"
@@ -67,6 +69,8 @@ struct hg_worker {
     struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, drain_letter;
+    struct hg_hot_worker hot;
+    struct hg_tables tables;
     _Atomic bool tick_posted;
     _Atomic unsigned load; /* connections given and not yet closed */
 

@@ -5,6 +5,7 @@
 // the expected ones as one word, its opaque is that of the oldest request, and what its operation
 // promises holds. Everything else takes the slow way, which finds out what is different.
 #include "load/codec.h"
+#include "load/rows.h"
 #include "load/wire.h"
 
 /* What an append adds: the first bytes of the key's value. */
@@ -41,6 +42,10 @@ static void prepare(struct hg_load_lane *lane)
     lane->body_max = tenant->value_max + BODY_SLACK;
     for (int i = 0; i < HG_LOAD_OPS; i++) {
         enum hg_load_op op = (enum hg_load_op)i;
+        if (hg_load_op_is_row(op)) {
+            hg_load_rows_prepare(lane, op);
+            continue;
+        }
         const struct hg_load_op_info *info = &hg_load_op_table[op];
         struct hg_lane_frame *frame = &lane->frame[op];
         uint32_t extras = extras_of(op, tenant, frame->bytes + HG_WIRE_HEADER);
@@ -62,6 +67,9 @@ static size_t compose(const struct hg_load_lane *lane, enum hg_load_op op, uint3
     const struct hg_lane_frame *frame = &lane->frame[op];
     hg_lane_put_frame(lane, op, key, to);
     memcpy(to + HG_WIRE_AT_OPAQUE, &opaque, sizeof opaque);
+    if (hg_load_op_is_row(op)) {
+        return hg_load_rows_compose(lane, op, key, to);
+    }
     if (op != HG_LOAD_SET && op != HG_LOAD_START && op != HG_LOAD_APPEND) {
         return frame->len;
     }
@@ -130,6 +138,16 @@ static bool check_success(struct hg_load_lane *lane, enum hg_load_op op, uint32_
     return true;
 }
 
+/* What a reply of status 0 whose header is in order means. */
+static enum hg_load_outcome judge_success(struct hg_load_lane *lane, enum hg_load_op op,
+                                          uint32_t key, const uint8_t *at, uint32_t body_bytes)
+{
+    if (hg_load_op_is_row(op)) {
+        return hg_load_rows_judge(lane, op, key, at, body_bytes);
+    }
+    return check_success(lane, op, key, at, body_bytes) ? HG_LOAD_DONE : HG_LOAD_WRONG;
+}
+
 /* A reply that does not begin as the ordinary one does. */
 static enum hg_load_outcome check_slowly(struct hg_load_lane *lane,
                                          const struct hg_load_pending *pending, uint32_t opaque,
@@ -167,10 +185,7 @@ static enum hg_load_outcome check_slowly(struct hg_load_lane *lane,
                       "reply has a key of %u and extras of %u bytes", key_bytes, extras);
         return HG_LOAD_WRONG;
     }
-    if (status == 0 && !check_success(lane, op, key, at, body_bytes)) {
-        return HG_LOAD_WRONG;
-    }
-    return outcome;
+    return status == 0 ? judge_success(lane, op, key, at, body_bytes) : outcome;
 }
 
 /* Whether what begins at `at` can be a reply at all. */
@@ -222,13 +237,13 @@ static ssize_t answer(struct hg_load_conn *conn, const uint8_t *at, size_t len, 
         bool plain = begin == lane->expected[op] && memcmp(at + HG_WIRE_AT_OPAQUE, &opaque, 4) == 0;
         enum hg_load_outcome outcome;
         if (HG_LIKELY(plain && body_bytes >= at[HG_WIRE_AT_EXTRAS_BYTES])) {
-            outcome = check_success(lane, op, pending->key, at, body_bytes) ? HG_LOAD_DONE
-                                                                            : HG_LOAD_WRONG;
+            outcome = judge_success(lane, op, pending->key, at, body_bytes);
         } else {
             outcome = check_slowly(lane, pending, opaque, at, body_bytes);
         }
         uint32_t slot = hg_load_status_slot(hg_get_u16(at + HG_WIRE_AT_STATUS));
         hg_lane_tell(lane, op, outcome, slot, now_ns - pending->sent_ns);
+        hg_lane_tell_series(lane, pending->group, outcome, slot, now_ns);
         conn->head++;
         at += HG_WIRE_HEADER + (size_t)body_bytes;
     }

@@ -140,6 +140,12 @@ static size_t compose_batch(struct hg_load_conn *conn, uint64_t now_ns)
         pending->sent_ns = now_ns;
         pending->key = key;
         pending->op = (uint8_t)op;
+        pending->group = 0;
+        if (lane->in_series) {
+            enum hg_series_group group = hg_lane_group(lane, op, key);
+            pending->group = (uint8_t)(1 + group);
+            hg_series_sent(&lane->series, group, now_ns);
+        }
         bytes += codec->compose(lane, op, key, conn->tail + conn->salt, worker->out + bytes);
         conn->tail++;
     }

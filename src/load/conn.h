@@ -24,6 +24,7 @@ struct hg_load_pending {
     uint64_t sent_ns;
     uint32_t key;
     uint8_t op;
+    uint8_t group; /* 1 + enum hg_series_group; 0: not counted in a series */
 };
 
 struct hg_load_conn {

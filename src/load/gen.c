@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 const struct hg_load_op_info hg_load_op_table[HG_LOAD_OPS] = {
-#define LOAD_OP(name, printed, opcode, space, text)                                                \
-    [HG_LOAD_##name] = {printed, opcode, space, text},
+#define LOAD_OP(name, printed, opcode, space, text, operation)                                     \
+    [HG_LOAD_##name] = {printed, opcode, space, text, operation},
 #include "load/op.def"
 #undef LOAD_OP
 };

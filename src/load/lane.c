@@ -14,8 +14,27 @@
 static void next_fill(struct hg_load_lane *lane, enum hg_load_op *ret_op, uint32_t *ret_key)
 {
     uint64_t n = lane->filled++;
-    *ret_op = n < lane->fill_keys ? HG_LOAD_SET : HG_LOAD_START;
+    *ret_op = lane->fill_ops[n / lane->fill_keys];
     *ret_key = lane->fill_first + (uint32_t)(n % lane->fill_keys);
+}
+
+/* The hot key, when it is due. */
+static bool next_hot(struct hg_load_lane *lane, uint64_t now_ns, enum hg_load_op *ret_op,
+                     uint32_t *ret_key)
+{
+    if (now_ns >= lane->hot_until_ns) {
+        lane->hot_due_ns = UINT64_MAX;
+    }
+    if (lane->hot_due_ns > now_ns) {
+        return false;
+    }
+    uint64_t earliest = now_ns - CATCH_UP_NS;
+    lane->hot_due_ns =
+        (lane->hot_due_ns > earliest ? lane->hot_due_ns : earliest) + lane->hot_pace_ns;
+    lane->worker->budget--;
+    *ret_op = (enum hg_load_op)lane->tenant->hot_op;
+    *ret_key = lane->tenant->hot_key;
+    return true;
 }
 
 bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, enum hg_load_op *ret_op,
@@ -30,6 +49,9 @@ bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, enum hg_load_op *r
     }
     if (lane->worker->budget == 0) {
         return false;
+    }
+    if (lane->hot_pace_ns > 0 && next_hot(lane, now_ns, ret_op, ret_key)) {
+        return true;
     }
     if (lane->pace_ns > 0) {
         if (lane->due_ns > now_ns) {

@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "load/gen.h"
 #include "load/options.h"
+#include "load/series.h"
 #include "load/stats.h"
 
 struct hg_load_codec;
@@ -54,6 +55,7 @@ enum hg_lane_wrong {
     HG_LANE_WRONG_VALUE,
     HG_LANE_WRONG_FLAGS,
     HG_LANE_WRONG_CAS,
+    HG_LANE_WRONG_EXTRAS,
 };
 
 struct hg_load_lane {
@@ -74,6 +76,8 @@ struct hg_load_lane {
     uint32_t fill_keys;
     uint64_t filled; /* sets sent */
     uint64_t fill_total;
+    enum hg_load_op fill_ops[4]; /* each key is stored with each of these */
+    uint32_t fill_op_count;
     uint64_t fill_stored; /* known when all have been answered */
 
     /* Pace, where the tenant has a rate: connections that may send but must wait stand in a row. */
@@ -81,6 +85,11 @@ struct hg_load_lane {
     uint64_t due_ns;
     struct hg_load_conn *paced_first;
     struct hg_load_conn *paced_last;
+
+    /* The hot key's requests have a pace of their own, and come before the others when due. */
+    uint64_t hot_pace_ns; /* 0: there is none */
+    uint64_t hot_due_ns;
+    uint64_t hot_until_ns;
 
     /* What became of it. Equal latencies in a row, as the replies of one batch have, are gathered.
      */
@@ -90,6 +99,8 @@ struct hg_load_lane {
     uint32_t described; /* bits of enum hg_lane_wrong */
     struct hg_load_stats before;
     struct hg_load_stats measured;
+    struct hg_series series; /* length_ns 0: not kept */
+    bool in_series;          /* requests that are sent now are counted in it */
 };
 
 static inline uint64_t hg_lane_now_ns(void)
@@ -99,8 +110,29 @@ static inline uint64_t hg_lane_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* When a connection that must wait may send again. */
+static inline uint64_t hg_lane_due_ns(const struct hg_load_lane *lane)
+{
+    bool hot = lane->hot_pace_ns > 0 && lane->hot_due_ns < lane->hot_until_ns;
+    return hot && lane->hot_due_ns < lane->due_ns ? lane->hot_due_ns : lane->due_ns;
+}
+
+/* Whose the request is, by what it is done to. */
+static inline enum hg_series_group hg_lane_group(const struct hg_load_lane *lane,
+                                                 enum hg_load_op op, uint32_t key)
+{
+    const struct hg_load_tenant *tenant = lane->tenant;
+    const struct hg_load_op_info *hot = &hg_load_op_table[tenant->hot_op];
+    const struct hg_load_op_info *info = &hg_load_op_table[op];
+    return tenant->hot_rate > 0 && key == tenant->hot_key && info->space == hot->space &&
+                   (info->opcode == hot->opcode || !hg_load_op_is_row(op)) &&
+                   hg_load_op_is_row(op) == hg_load_op_is_row((enum hg_load_op)tenant->hot_op)
+               ? HG_SERIES_HOT
+               : HG_SERIES_OTHER;
+}
+
 /* Draws the next request. False: there is none now (silent, filled, budget used up, or not yet due:
- * then due_ns > now_ns). */
+ * then hg_lane_due_ns > now_ns). */
 HG_MUST_USE bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, enum hg_load_op *ret_op,
                               uint32_t *ret_key);
 
@@ -140,6 +172,15 @@ static inline void hg_lane_tell(struct hg_load_lane *lane, enum hg_load_op op,
         lane->run_count = 0;
     }
     lane->run_count++;
+}
+
+/* The same in the series, where the request was counted as sent in it. */
+static inline void hg_lane_tell_series(struct hg_load_lane *lane, uint8_t group,
+                                       enum hg_load_outcome outcome, uint32_t slot, uint64_t now_ns)
+{
+    if (HG_UNLIKELY(group != 0)) {
+        hg_series_answered(&lane->series, (enum hg_series_group)(group - 1), outcome, slot, now_ns);
+    }
 }
 
 static inline void hg_lane_settle(struct hg_load_lane *lane)

@@ -148,9 +148,12 @@ static bool set_lists(const struct hg_option_place *place, const struct hg_optio
     case HG_OPTION_MIX:
         return hg_load_parse_mix(text, (uint32_t)row->max, field) ||
                complain_value(place, row, text,
-                              "weights like get=90,set=10 that add up to at most %.0f, of get, "
-                              "set, delete, incr, append, touch, gat",
+                              "weights like get=90,set=10 that add up to at most %.0f, of "
+                              "operations that --help lists",
                               row->max);
+    case HG_OPTION_OPERATION:
+        return hg_load_parse_operation(text, field) ||
+               complain_value(place, row, text, "an operation of those that --help lists");
     case HG_OPTION_HELLO:
         return hg_load_parse_hello(text, field) ||
                complain_value(place, row, text, "some of xerror, json, nonblocking");
@@ -187,6 +190,7 @@ bool hg_option_set(const struct hg_option_place *place, const struct hg_option_r
         return true;
     case HG_OPTION_RANGE:
     case HG_OPTION_MIX:
+    case HG_OPTION_OPERATION:
     case HG_OPTION_HELLO:
     case HG_OPTION_PROTOCOL:
         return set_lists(place, row, text, field);

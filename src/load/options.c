@@ -103,6 +103,91 @@ static bool add_tenant(struct hg_load_options *options, const struct hg_load_ten
     return true;
 }
 
+/* Table's name and row key are one key of a request. */
+#define ROW_KEY_BYTES 249
+
+static bool check_table(const struct hg_load_tenant *tenant, const char *option, const char *table)
+{
+    if (table != NULL && strlen(table) + tenant->key_bytes > ROW_KEY_BYTES) {
+        return hg_option_complain(
+            "tenant '%s': %s '%s' and key-bytes %u: expected at most %d bytes "
+            "of table and key together",
+            tenant->name, option, table, tenant->key_bytes, ROW_KEY_BYTES);
+    }
+    return true;
+}
+
+/* Whether there is a table for an operation on rows. */
+static bool check_operation(const struct hg_load_tenant *tenant, int op)
+{
+    bool hbase = hg_load_op_is_hbase((enum hg_load_op)op);
+    if (!hg_load_op_is_row((enum hg_load_op)op) ||
+        (hbase ? tenant->hbase : tenant->table) != NULL) {
+        return true;
+    }
+    return hg_option_complain("tenant '%s': %s needs --%s with the name of a table", tenant->name,
+                              hg_load_op_table[op].name, hbase ? "hbase" : "table");
+}
+
+static bool check_rows(const struct hg_load_tenant *tenant)
+{
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        if (tenant->weight[op] > 0 && !check_operation(tenant, op)) {
+            return false;
+        }
+    }
+    return check_table(tenant, "table", tenant->table) &&
+           check_table(tenant, "hbase", tenant->hbase);
+}
+
+static bool check_hot(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
+{
+    if (tenant->hot_rate <= 0) {
+        return true;
+    }
+    if (tenant->hot_key >= tenant->keys) {
+        return hg_option_complain("tenant '%s': hot-key %u: expected the number of a key, 0 to %u",
+                                  tenant->name, tenant->hot_key, tenant->keys - 1);
+    }
+    if (tenant->hot_until_ns <= tenant->hot_at_ns) {
+        return hg_option_complain("tenant '%s': hot-until: expected more than hot-at, %g",
+                                  tenant->name, (double)tenant->hot_at_ns / 1e9);
+    }
+    if (options->text && !hg_load_op_table[tenant->hot_op].in_text) {
+        return hg_option_complain("tenant '%s': hot-op: the text protocol has get and set only",
+                                  tenant->name);
+    }
+    return check_operation(tenant, (int)tenant->hot_op);
+}
+
+/* What is done when no mix says it, and to the hot key. */
+static void fill_in_tenant(struct hg_load_tenant *tenant)
+{
+    uint32_t total = 0;
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        total += tenant->weight[op];
+    }
+    if (total == 0) {
+        bool table = tenant->table != NULL, hbase = !table && tenant->hbase != NULL;
+        tenant->weight[table ? HG_LOAD_TABLE_GET : hbase ? HG_LOAD_HBASE_GET : HG_LOAD_GET] = 90;
+        tenant->weight[table   ? HG_LOAD_TABLE_INSERT_OR_UPDATE
+                       : hbase ? HG_LOAD_HBASE_PUT
+                               : HG_LOAD_SET] = 10;
+    }
+    int first = 0;
+    while (tenant->weight[first] == 0) {
+        first++;
+    }
+    if (tenant->hot_op == HG_LOAD_OPS) {
+        tenant->hot_op = !hg_load_op_is_row((enum hg_load_op)first)     ? HG_LOAD_GET
+                         : !hg_load_op_is_hbase((enum hg_load_op)first) ? HG_LOAD_TABLE_GET
+                                                                        : HG_LOAD_HBASE_GET;
+    }
+    if (tenant->hot_until_ns == 0) {
+        tenant->hot_until_ns = UINT64_MAX;
+    }
+}
+
 static bool check_tenant(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
 {
     uint32_t digits = hg_gen_digits(tenant->keys);
@@ -135,14 +220,15 @@ static bool check_tenant(const struct hg_load_options *options, const struct hg_
         return hg_option_complain("tenant '%s': the text protocol has no user, bucket or hello",
                                   tenant->name);
     }
-    return true;
+    return check_rows(tenant) && check_hot(options, tenant);
 }
 
 static bool check_options(struct hg_load_options *options)
 {
     uint64_t connections = 0;
     for (uint32_t i = 0; i < options->tenant_count; i++) {
-        const struct hg_load_tenant *tenant = &options->tenants[i];
+        struct hg_load_tenant *tenant = &options->tenants[i];
+        fill_in_tenant(tenant);
         if (!check_tenant(options, tenant)) {
             return false;
         }
@@ -186,6 +272,20 @@ static void show_default(const struct hg_option_row *row, const struct hg_load_o
     }
 }
 
+static void show_operations(void)
+{
+    for (int i = 0; i < HG_LOAD_OPS; i++) {
+        enum hg_load_op op = (enum hg_load_op)i;
+        printf("%s%s",
+               op == HG_LOAD_GET         ? "\nOperations: "
+               : op == HG_LOAD_TABLE_GET ? "\n  with --table: "
+               : op == HG_LOAD_HBASE_PUT ? "\n  with --hbase: "
+                                         : ", ",
+               hg_load_op_table[op].name);
+    }
+    putchar('\n');
+}
+
 static void show_help(const struct hg_load_options *options, const struct hg_load_tenant *defaults)
 {
     puts("usage: headgate-load [OPTION]...\n\n"
@@ -200,6 +300,7 @@ static void show_help(const struct hg_load_options *options, const struct hg_loa
         show_default(row, options, defaults);
         putchar('\n');
     }
+    show_operations();
     puts("\nA --tenant takes name= and, as key=value, the options from server to hello.\n"
          "Exit status: 0 fine, 1 wrong replies or trouble with a connection, 2 usage.");
 }
@@ -305,7 +406,7 @@ enum hg_load_parsed hg_load_options_init(struct hg_load_options *options, int ar
         .server = "127.0.0.1:11211",
         .connections = 50,
         .pipeline = 1,
-        .weight = {[HG_LOAD_GET] = 90, [HG_LOAD_SET] = 10},
+        .hot_op = HG_LOAD_OPS,
         .keys = 100000,
         .key_bytes = 16,
         .key_prefix = "",

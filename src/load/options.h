@@ -36,7 +36,14 @@ struct hg_load_tenant {
     uint32_t value_max;
     uint32_t expiry;
     double rate;
-    const char *user; /* NULL: nobody logs in */
+    const char *table; /* of TableAPI operations; NULL: there are none */
+    const char *hbase;
+    double hot_rate; /* 0: no key turns hot */
+    uint32_t hot_key;
+    uint32_t hot_op; /* enum hg_load_op */
+    uint64_t hot_at_ns;
+    uint64_t hot_until_ns; /* UINT64_MAX: to the end */
+    const char *user;      /* NULL: nobody logs in */
     const char *password;
     const char *mechanism; /* NULL: the strongest offered */
     const char *bucket;
@@ -53,6 +60,7 @@ struct hg_load_options {
     uint64_t time_ns; /* 0: no bound but the operations */
     uint64_t warmup_ns;
     uint64_t interval_ns;
+    uint32_t interval_ms; /* of the intervals that are counted apart; 0: none */
     uint64_t timeout_ns;
     uint64_t seed;
     uint32_t threads;

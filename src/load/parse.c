@@ -63,6 +63,18 @@ bool hg_load_parse_range(const char *text, uint64_t min, uint64_t max, uint32_t 
     return true;
 }
 
+static bool find_operation(const char *name, size_t len, int *ret_op)
+{
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        const char *other = hg_load_op_table[op].name;
+        if (strlen(other) == len && memcmp(other, name, len) == 0) {
+            *ret_op = op;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One "get=90" of `len` bytes. */
 static bool parse_weight(const char *item, size_t len, uint32_t max, int *ret_op,
                          uint32_t *ret_weight)
@@ -78,15 +90,21 @@ static bool parse_weight(const char *item, size_t len, uint32_t max, int *ret_op
     if (!hg_load_parse_number(number, 0, max, &weight)) {
         return false;
     }
-    for (int op = 0; op < HG_LOAD_OPS; op++) {
-        const char *name = hg_load_op_table[op].name;
-        if (strlen(name) == name_len && memcmp(name, item, name_len) == 0) {
-            *ret_op = op;
-            *ret_weight = (uint32_t)weight;
-            return true;
-        }
+    if (!find_operation(item, name_len, ret_op)) {
+        return false;
     }
-    return false;
+    *ret_weight = (uint32_t)weight;
+    return true;
+}
+
+bool hg_load_parse_operation(const char *text, uint32_t *ret_op)
+{
+    int op;
+    if (!find_operation(text, strlen(text), &op)) {
+        return false;
+    }
+    *ret_op = (uint32_t)op;
+    return true;
 }
 
 bool hg_load_parse_mix(const char *text, uint32_t max, uint32_t ret_weight[HG_LOAD_OPS])

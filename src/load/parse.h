@@ -28,6 +28,9 @@ HG_MUST_USE bool hg_load_parse_range(const char *text, uint64_t min, uint64_t ma
 HG_MUST_USE bool hg_load_parse_mix(const char *text, uint32_t max,
                                    uint32_t ret_weight[HG_LOAD_OPS]);
 
+/* The name of one operation. */
+HG_MUST_USE bool hg_load_parse_operation(const char *text, uint32_t *ret_op);
+
 /* "xerror,json": a set of HG_LOAD_HELLO_*. */
 HG_MUST_USE bool hg_load_parse_hello(const char *text, uint32_t *ret_features);
 

@@ -242,6 +242,53 @@ static void json_histogram(const char *name, const struct hg_hist *hist)
            hg_hist_mean(hist) / 1e3);
 }
 
+/* The series of a tenant's lanes; `tenant` NULL: of all. How many. */
+static uint32_t find_series(const struct hg_load_run *run, const struct hg_load_tenant *tenant,
+                            struct hg_series *list[HG_LOAD_TENANTS_MAX * 256])
+{
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < run->options->threads; w++) {
+        for (uint32_t i = 0; i < run->workers[w].lane_count; i++) {
+            struct hg_load_lane *lane = run->workers[w].lanes[i];
+            if (lane->series.length_ns > 0 && (tenant == NULL || lane->tenant == tenant)) {
+                list[count++] = &lane->series;
+            }
+        }
+    }
+    return count;
+}
+
+static void json_intervals(const struct hg_load_run *run, const struct hg_load_tenant *tenant)
+{
+    static struct hg_series *list[HG_LOAD_TENANTS_MAX * 256];
+    uint32_t count = find_series(run, tenant, list);
+    if (count > 0) {
+        printf(",\"interval_ms\":%u,\"intervals\":", run->options->interval_ms);
+        hg_series_print(list, count);
+    }
+}
+
+static void json_hot(const struct hg_load_tenant *tenant)
+{
+    const struct hg_load_op_info *info = &hg_load_op_table[tenant->hot_op];
+    char key[256];
+    if (tenant->hot_rate <= 0) {
+        return;
+    }
+    hg_gen_put_key((uint8_t *)key, tenant->key_prefix, info->space, tenant->key_bytes,
+                   tenant->hot_key);
+    key[tenant->key_bytes] = '\0';
+    printf(",\"hot\":{\"key\":");
+    json_text(key);
+    printf(",\"operation\":\"%s\",\"rate\":%g,\"at\":%g,\"until\":", info->name, tenant->hot_rate,
+           (double)tenant->hot_at_ns / 1e9);
+    if (tenant->hot_until_ns == UINT64_MAX) {
+        printf("null}");
+    } else {
+        printf("%g}", (double)tenant->hot_until_ns / 1e9);
+    }
+}
+
 static void json_result(const struct hg_load_stats *stats, double seconds)
 {
     uint64_t operations = hg_load_stats_operations(stats);
@@ -287,11 +334,15 @@ static void show_json(struct hg_load_report *report, double seconds)
 {
     struct hg_load_run *run = report->run;
     const struct hg_load_options *options = run->options;
-    printf("{\"version\":\"%s\",\"protocol\":\"%s\",\"threads\":%u,\"seconds\":%.6f,\"total\":{",
-           PACKAGE_VERSION, options->text ? "text" : "binary", options->threads, seconds);
+    printf(
+        "{\"version\":\"%s\",\"protocol\":\"%s\",\"threads\":%u,\"seconds\":%.6f,\"start_ms\":%llu,"
+        "\"total\":{",
+        PACKAGE_VERSION, options->text ? "text" : "binary", options->threads, seconds,
+        (unsigned long long)((report->start_ns + run->wall_offset_ns) / 1000000));
     collect(run, NULL, true, &report->now);
     double operations = (double)hg_load_stats_operations(&report->now);
     json_result(&report->now, seconds);
+    json_intervals(run, NULL);
     printf("},\"cpu\":{\"own_us_per_op\":%.4f,\"processes\":[",
            per((double)run->own.used_ns / 1e3, operations));
     for (uint32_t i = 0; i < options->cpu_of_count; i++) {
@@ -307,6 +358,8 @@ static void show_json(struct hg_load_report *report, double seconds)
         printf(",\"connections\":%u,\"pipeline\":%u,", tenant->connections, tenant->pipeline);
         collect(run, tenant, true, &report->now);
         json_result(&report->now, seconds);
+        json_hot(tenant);
+        json_intervals(run, tenant);
         printf("}");
     }
     puts("]}");

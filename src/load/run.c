@@ -15,6 +15,7 @@
 #include "load/codec.h"
 #include "load/login.h"
 #include "load/report.h"
+#include "load/rowbody.h"
 
 /* Requests are written when so many bytes are composed, full depth or not. */
 #define OUT_SOFT_BYTES (64u << 10)
@@ -101,9 +102,46 @@ static struct hg_load_lane *new_lane(struct hg_load_run *run, uint32_t tenant_in
         lane->pace_ns += lane->pace_ns == 0;
         worker->has_pace = true;
     }
+    if (tenant->hot_rate > 0) {
+        lane->hot_pace_ns = (uint64_t)(1e9 * tenant->connections / tenant->hot_rate / connections);
+        lane->hot_pace_ns += lane->hot_pace_ns == 0;
+        lane->hot_due_ns = UINT64_MAX; /* until the measured part begins */
+    }
+    uint64_t length_ns = (uint64_t)run->options->interval_ms * 1000000;
+    if (length_ns > 0 &&
+        hg_series_init(&lane->series, length_ns, run->wall_offset_ns, hg_lane_now_ns()) != 0) {
+        free(lane);
+        return NULL;
+    }
     lane->codec->prepare(lane);
     worker->lanes[worker->lane_count++] = lane;
     return lane;
+}
+
+/* With what --fill stores a key: once for each kind of operations that the tenant has. */
+static void choose_fill(struct hg_load_lane *lane)
+{
+    const struct hg_load_tenant *tenant = lane->tenant;
+    bool classic = false, table = false, hbase = false;
+    for (int i = 0; i < HG_LOAD_OPS; i++) {
+        enum hg_load_op op = (enum hg_load_op)i;
+        bool used = tenant->weight[op] > 0 || (tenant->hot_rate > 0 && tenant->hot_op == op);
+        classic |= used && !hg_load_op_is_row(op);
+        table |= used && hg_load_op_is_row(op) && !hg_load_op_is_hbase(op);
+        hbase |= used && hg_load_op_is_hbase(op);
+    }
+    if (classic) {
+        lane->fill_ops[lane->fill_op_count++] = HG_LOAD_SET;
+    }
+    if (tenant->weight[HG_LOAD_APPEND] > 0) {
+        lane->fill_ops[lane->fill_op_count++] = HG_LOAD_START;
+    }
+    if (table) {
+        lane->fill_ops[lane->fill_op_count++] = HG_LOAD_TABLE_INSERT_OR_UPDATE;
+    }
+    if (hbase) {
+        lane->fill_ops[lane->fill_op_count++] = HG_LOAD_HBASE_PUT;
+    }
 }
 
 /* Divides a tenant's keys among its lanes for --fill. */
@@ -119,11 +157,11 @@ static void share_keys(struct hg_load_run *run, uint32_t tenant_index)
             }
         }
     }
-    uint32_t spaces = tenant->weight[HG_LOAD_APPEND] > 0 ? 2 : 1;
     for (uint64_t i = 0; i < count; i++) {
         lanes[i]->fill_first = (uint32_t)(tenant->keys * i / count);
         lanes[i]->fill_keys = (uint32_t)(tenant->keys * (i + 1) / count) - lanes[i]->fill_first;
-        lanes[i]->fill_total = (uint64_t)lanes[i]->fill_keys * spaces;
+        choose_fill(lanes[i]);
+        lanes[i]->fill_total = (uint64_t)lanes[i]->fill_keys * lanes[i]->fill_op_count;
     }
 }
 
@@ -148,7 +186,7 @@ static bool make_worker(struct hg_load_run *run, uint32_t index)
     worker->out_soft = OUT_SOFT_BYTES;
     worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     worker->in = malloc(worker->in_room);
-    worker->out = malloc(worker->out_soft + HG_LANE_FRAME_MAX + 64 + value_max);
+    worker->out = malloc(worker->out_soft + HG_LANE_FRAME_MAX + HG_ROWBODY_AROUND + 64 + value_max);
     worker->lanes = calloc(options->tenant_count, sizeof(struct hg_load_lane *));
     worker->conns = calloc(worker->conn_count, sizeof *worker->conns);
     if (worker->epoll_fd < 0 || worker->in == NULL || worker->out == NULL ||
@@ -257,6 +295,10 @@ bool hg_load_run_init(struct hg_load_run *run, const struct hg_load_options *opt
 {
     memset(run, 0, sizeof *run);
     run->options = options;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    run->wall_offset_ns =
+        (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - hg_lane_now_ns();
     run->plan = (struct hg_load_plan){
         .options = options,
         .stop = stop,
@@ -326,6 +368,7 @@ void hg_load_run_fini(struct hg_load_run *run)
             hg_load_conn_fini(&worker->conns[i]);
         }
         for (uint32_t i = 0; i < worker->lane_count; i++) {
+            hg_series_fini(&worker->lanes[i]->series);
             free(worker->lanes[i]);
         }
         if (worker->epoll_fd >= 0) {

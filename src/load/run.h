@@ -21,6 +21,7 @@ struct hg_load_run {
     struct hg_load_cpu own;
     struct hg_load_cpu others[HG_LOAD_CPU_OF_MAX];
     struct hg_load_report *report;
+    uint64_t wall_offset_ns; /* wall clock = monotonic clock + this */
 };
 
 /* Makes the tables, connects and logs in. False: the reason is on stderr; call fini all the same.

@@ -34,7 +34,8 @@ uint16_t hg_load_status_code(uint32_t slot)
 
 /* A key that is not there is news of a read, a delete or a touch. "Not stored" is what append says
  * of it, and what a server that degrades answers to any store. A counter is made when it is
- * missing. */
+ * missing. An insert of a row that is there is as much news as a read of one that is not; what else
+ * TableAPI and HBase find missing, they say in the body. */
 static bool may_miss(uint16_t code, enum hg_load_op op)
 {
     switch (op) {
@@ -47,8 +48,9 @@ static bool may_miss(uint16_t code, enum hg_load_op op)
     case HG_LOAD_START:
     case HG_LOAD_APPEND:
         return code == 0x05;
-    case HG_LOAD_INCR:
-    case HG_LOAD_OPS:
+    case HG_LOAD_TABLE_INSERT:
+        return code == 0x02;
+    default:
         break;
     }
     return false;
@@ -60,7 +62,7 @@ enum hg_load_outcome hg_load_status_means(uint16_t code, enum hg_load_op op)
     if (row == NULL) {
         return code >= 0xff00 ? HG_LOAD_REFUSED : HG_LOAD_WRONG;
     }
-    if (row->outcome == HG_LOAD_MISS) {
+    if (row->outcome == HG_LOAD_MISS || code == 0x02) {
         return may_miss(code, op) ? HG_LOAD_MISS : HG_LOAD_WRONG;
     }
     return row->outcome;

@@ -211,6 +211,7 @@ static ssize_t answer(struct hg_load_conn *conn, const uint8_t *at, size_t len, 
             outcome = answer_line(lane, pending, reply, line_len, &status);
         }
         hg_lane_tell(lane, op, outcome, hg_load_status_slot(status), now_ns - pending->sent_ns);
+        hg_lane_tell_series(lane, pending->group, outcome, hg_load_status_slot(status), now_ns);
         conn->head++;
         used += (size_t)whole;
     }

@@ -43,8 +43,8 @@ static void release_paced(struct hg_load_worker *worker)
 {
     for (uint32_t i = 0; i < worker->lane_count; i++) {
         struct hg_load_lane *lane = worker->lanes[i];
-        while (lane->paced_first != NULL && lane->due_ns <= worker->now_ns && worker->budget > 0 &&
-               lane->mode == HG_LANE_MIX) {
+        while (lane->paced_first != NULL && hg_lane_due_ns(lane) <= worker->now_ns &&
+               worker->budget > 0 && lane->mode == HG_LANE_MIX) {
             struct hg_load_conn *conn = lane->paced_first;
             lane->paced_first = conn->paced_next;
             conn->is_paced = false;
@@ -59,8 +59,9 @@ static int patience_ms(const struct hg_load_worker *worker, uint64_t until_ns)
     uint64_t until = until_ns < worker->look_ns ? until_ns : worker->look_ns;
     for (uint32_t i = 0; worker->has_pace && i < worker->lane_count; i++) {
         const struct hg_load_lane *lane = worker->lanes[i];
-        if (lane->paced_first != NULL && lane->mode == HG_LANE_MIX && lane->due_ns < until) {
-            until = lane->due_ns;
+        if (lane->paced_first != NULL && lane->mode == HG_LANE_MIX &&
+            hg_lane_due_ns(lane) < until) {
+            until = hg_lane_due_ns(lane);
         }
     }
     return until <= worker->now_ns ? 0 : (int)((until - worker->now_ns + 999999) / 1000000);
@@ -168,6 +169,20 @@ static void switch_stats(struct hg_load_worker *worker, bool measured)
     }
 }
 
+/* From here on the hot key's clock runs, and requests are counted by intervals. */
+static void start_lanes(struct hg_load_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        struct hg_load_lane *lane = worker->lanes[i];
+        const struct hg_load_tenant *tenant = lane->tenant;
+        lane->in_series = lane->series.length_ns > 0;
+        lane->hot_due_ns = worker->start_ns + tenant->hot_at_ns;
+        lane->hot_until_ns = tenant->hot_until_ns == UINT64_MAX
+                                 ? UINT64_MAX
+                                 : worker->start_ns + tenant->hot_until_ns;
+    }
+}
+
 static uint64_t share_of_operations(const struct hg_load_worker *worker)
 {
     const struct hg_load_options *options = worker->plan->options;
@@ -186,6 +201,7 @@ static void measure(struct hg_load_worker *worker)
     worker->start_ns = worker->now_ns = hg_lane_now_ns();
     uint64_t until_ns =
         plan->options->time_ns > 0 ? worker->start_ns + plan->options->time_ns : UINT64_MAX;
+    start_lanes(worker);
     if (worker->index == 0) {
         plan->on_measure(plan->user, true, worker->now_ns);
     }
@@ -199,6 +215,9 @@ static void measure(struct hg_load_worker *worker)
         plan->on_measure(plan->user, false, worker->now_ns);
     }
     switch_stats(worker, false);
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        worker->lanes[i]->in_series = false; /* answers to what was counted still are */
+    }
 }
 
 void hg_load_worker_run(struct hg_load_worker *worker)

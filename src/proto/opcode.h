@@ -27,6 +27,7 @@ enum hg_opcode_class {
     HG_OPCODE_CLASS_SESSION, // about this connection
     HG_OPCODE_CLASS_STAT,
     HG_OPCODE_CLASS_ADMIN,
+    HG_OPCODE_CLASS_TABLE, // a table operation; its extras say which
 };
 
 /* What happens to data; READS | WRITES = both. */

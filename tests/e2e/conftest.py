@@ -88,6 +88,25 @@ def target(request, farm):
         yield Target(kind, daemon)
 
 
+# What the suites of row operations run against.
+ROW_TARGETS = ("embedded", "embedded2", "mc1", "mc3")
+
+
+@pytest.fixture(scope="session", params=ROW_TARGETS)
+def row_target(request, farm):
+    """Headgate over one of its stores, with families of HBase configured (test_hbase)."""
+    kind = request.param
+    tenant = {"name": "default", "families": [
+        {"table": "versions", "name": "keep3", "max_versions": 3},
+        {"table": "versions", "name": "short", "ttl_s": 1, "max_versions": 10}]}
+    if kind in ("mc1", "mc3"):
+        tenant["upstream"] = "store"
+    config = dict(store_config(kind, farm), threads=2 if kind in ("embedded2", "mc3") else 1,
+                  tenants=[tenant])
+    with servers.Headgate(config) as daemon:
+        yield Target(kind, daemon)
+
+
 @pytest.fixture
 def client(target):
     """A connection of its own to the target."""

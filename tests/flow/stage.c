@@ -137,6 +137,7 @@ void stage_init(struct stage *stage, unsigned workers)
     stage->front.worker_count = workers;
     stage->front.version = "1.2.3";
     stage->front.hash_seed = 42;
+    hg_cursors_init(&stage->front.cursors);
     stage_set_hooks(stage);
     hg_credit_init(&stage->node,
                    &(struct hg_credit_settings){.capacity = HG_UNITS_UNLIMITED,
@@ -202,6 +203,8 @@ static void check_worker(const struct hg_worker *worker)
     assert_int_equal(hg_counter_get(&worker->held_now), 0);
     assert_int_equal(hg_counter_get(&worker->connections), 0);
     assert_int_equal(worker->requests.borrowed, 0);
+    assert_int_equal(worker->tables.live, 0);
+    assert_int_equal(worker->tables.guards.borrowed, 0);
     assert_int_equal(worker->blobs.live_bytes, 0);
     assert_int_equal(atomic_load(&worker->load), 0);
 }
@@ -236,6 +239,7 @@ void stage_close(struct stage *stage)
     for (unsigned w = 0; w < stage->worker_count; w++)
         check_worker(&stage->workers[w]);
     hg_workers_free(stage->workers, stage->worker_count);
+    hg_cursors_fini(&stage->front.cursors);
     hg_directory_unref(stage->directory);
     for (unsigned i = 0; i < stage->bucket_count; i++) {
         check_bucket(stage, stage->buckets[i]);

@@ -1,0 +1,191 @@
+// table_batch - batches whose items run each on its own
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// At most HG_TABLE_SLOTS items are under way; when one is done the next is started. Items on one
+// row keep their order, since the row's gate does. An item that is refused or fails has its status
+// in its result, and the others go on.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "front/table_in.h"
+
+#define RESULT_BYTES 32 /* of a result in a reply, beside its columns or cells */
+
+static bool is_refused(const struct hg_table *table, size_t index)
+{
+    return table->results[index].status != HG_STATUS_SUCCESS;
+}
+
+bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
+                          const struct hg_opcode_row *row, size_t *ret_passed)
+{
+    struct hg_worker *worker = table->worker;
+    struct hg_lane *lane = session->lane;
+    const struct hg_tablemsg *msg = &table->msg;
+    table->results = hg_arena_array(&table->arena, msg->item_count, sizeof *table->results);
+    if (table->results == NULL)
+        return false;
+    *ret_passed = msg->item_count;
+    for (size_t i = 0; lane->hot_list != NULL && i < msg->item_count; i++) {
+        uint8_t room[HG_HOTKEY_KEY_MAX];
+        unsigned percent;
+        struct hg_hotkey_key key = hg_hot_key(worker, msg->table, hg_table_item_row(msg, i), room);
+        if (!hg_hot_refuses(worker, lane, &key, table->exempt, &percent))
+            continue;
+        struct hg_hot_words words;
+        hg_hot_explain(worker, lane, (enum hg_hot_type)hg_op_rows[hg_table_item_op(msg, i)].hot,
+                       percent, &words);
+        table->results[i].status = hg_table_hot_status(session, row);
+        table->results[i].text = hg_arena_copy(&table->arena, hg_span_str(words.text));
+        if (table->results[i].text.at == NULL)
+            return false;
+        --*ret_passed;
+    }
+    return true;
+}
+
+void hg_table_estimate_batch(const struct hg_table *table, struct hg_request *request)
+{
+    const struct hg_front_settings *settings = &table->worker->directory->settings;
+    uint64_t reads = 0, writes = 0;
+    for (size_t i = 0; i < table->msg.item_count; i++) {
+        if (table->kind == HG_TABLE_BATCH && is_refused(table, i))
+            continue;
+        reads++;
+        writes += hg_op_rows[hg_table_item_op(&table->msg, i)].writes;
+    }
+    request->read_units = settings->read_unit_bytes == 0
+                              ? 0
+                              : reads * hg_readcost_estimate(&request->lane->read_cost);
+    request->write_units = settings->write_unit_bytes == 0 ? 0 : writes;
+    uint64_t body = hg_units_of(request->value_len, settings->write_unit_bytes);
+    if (writes > 0 && body > request->write_units)
+        request->write_units = body;
+}
+
+/* ---- results ---- */
+
+static void set_text(struct hg_table *table, struct hg_row_result *result, struct hg_span text)
+{
+    if (text.len > 256)
+        text.len = 256;
+    result->text = hg_arena_copy(&table->arena, text);
+    if (result->text.at == NULL)
+        result->text = HG_SPAN_NONE;
+}
+
+static void set_error(struct hg_table *table, size_t index, uint16_t status, struct hg_span text)
+{
+    struct hg_request *request = table->request;
+    struct hg_row_result *result = &table->results[index];
+    memset(result, 0, sizeof *result);
+    result->status = hg_answer_visible_status(request, status);
+    set_text(table, result, text);
+}
+
+static void set_fault(struct hg_table *table, size_t index, const struct hg_row_end *end)
+{
+    struct hg_refusal refusal = hg_answer_fault_refusal(end->fault);
+    char text[256];
+    snprintf(text, sizeof text, "%s", refusal.text);
+    if (end->text.len > 0 && end->text.len < sizeof text)
+        snprintf(text, sizeof text, "%.*s", (int)end->text.len, (const char *)end->text.at);
+    else if (hg_op_rows[hg_table_item_op(&table->msg, index)].writes &&
+             (end->fault == HG_FAULT_LOST || end->fault == HG_FAULT_TIMEOUT))
+        snprintf(text, sizeof text, "%s; it may have been carried out all the same", refusal.text);
+    set_error(table, index, refusal.status, hg_span_str(text));
+}
+
+/* Keeps what lies in the call's arena. */
+static void keep(struct hg_table *table, size_t index, const struct hg_row_result *from)
+{
+    static const struct hg_span too_much =
+        HG_SPAN_LIT("carried out; what it returns does not fit into the reply with those before");
+    struct hg_row_result *result = &table->results[index];
+    size_t bytes = RESULT_BYTES + hg_entity_bytes(&from->entity) +
+                   hg_cells_bytes(from->cells.list, from->cells.count);
+    *result = *from;
+    result->text = HG_SPAN_NONE;
+    result->entity = (struct hg_entity){NULL, 0};
+    result->cells = (struct hg_cells){NULL, 0};
+    size_t most = table->worker->directory->settings.max_value_bytes;
+    bool fits = table->result_bytes + bytes <= most || index == 0 || bytes <= 2 * RESULT_BYTES;
+    if (fits && hg_entity_copy(&table->arena, &from->entity, &result->entity) &&
+        hg_cells_copy(&table->arena, from->cells.list, from->cells.count, &result->cells)) {
+        table->result_bytes += bytes;
+        if (from->text.len > 0)
+            set_text(table, result, from->text);
+        return;
+    }
+    set_error(table, index, HG_STATUS_E2BIG, too_much);
+}
+
+/* ---- the run ---- */
+
+static void pump(struct hg_table *table);
+
+static void answer(struct hg_table *table)
+{
+    struct hg_table_reply reply = {
+        .op = table->msg.op, .results = table->results, .result_count = table->msg.item_count};
+    uint32_t affected = 0;
+    for (size_t i = 0; i < reply.result_count; i++)
+        affected += table->results[i].affected;
+    hg_table_answer(table, &reply, (uint16_t)(affected > UINT16_MAX ? UINT16_MAX : affected),
+                    HG_OUTCOME_SUCCESS, NULL);
+}
+
+static void on_item(struct hg_row_call *call, const struct hg_row_end *end)
+{
+    struct hg_table_slot *slot = HG_CONTAINER_OF(call, struct hg_table_slot, call);
+    struct hg_table *table = slot->table;
+    size_t index = slot->index;
+    hg_table_count(table, hg_table_item_op(&table->msg, index), call, end);
+    if (end->fault != HG_FAULT_NONE)
+        set_fault(table, index, end);
+    else if (end->status != HG_STATUS_SUCCESS)
+        set_error(table, index, end->status, end->text);
+    else
+        keep(table, index, &end->outcome->result);
+    hg_table_slot_free(slot);
+    table->under_way--;
+    if (!table->pumping)
+        pump(table);
+}
+
+static void start(struct hg_table *table, size_t index)
+{
+    struct hg_refusal why;
+    enum hg_op op = hg_table_item_op(&table->msg, index);
+    struct hg_store *store = hg_dispatch_store(table->worker, table->request->lane->bucket, &why);
+    if (store == NULL) {
+        set_error(table, index, why.status, hg_span_str(why.text));
+        return;
+    }
+    table->under_way++;
+    if (hg_table_ask_row(table, store, op, hg_table_item_row(&table->msg, index),
+                         hg_op_rows[op].writes, index, hg_table_apply_item, on_item))
+        return;
+    table->under_way--;
+    set_error(table, index, HG_STATUS_ENOMEM, HG_SPAN_LIT("no memory is left"));
+}
+
+/* Starts what may be started; the last one to end answers. */
+static void pump(struct hg_table *table)
+{
+    table->pumping = true;
+    while (table->next < table->msg.item_count && table->under_way < HG_TABLE_SLOTS) {
+        size_t index = table->next++;
+        if (!is_refused(table, index))
+            start(table, index);
+    }
+    table->pumping = false;
+    if (table->next == table->msg.item_count && table->under_way == 0)
+        answer(table);
+}
+
+void hg_table_run_batch(struct hg_table *table)
+{
+    pump(table);
+}
