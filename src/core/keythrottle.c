@@ -254,6 +254,7 @@ static void list_key(struct hg_keythrottle *throttle, const struct deciding *dec
         memcpy(place->bytes, key->at, key->len);
     set_share(place,
               step ? HG_KEYTHROTTLE_STEP / 100.0 : share_for(place->offered, deciding->threshold));
+    build_index(throttle);
 }
 
 void hg_keythrottle_epoch(struct hg_keythrottle *throttle,
