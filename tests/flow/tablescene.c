@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 #include "front/table.h"
@@ -14,12 +15,12 @@
 
 static struct tablescene *scene_of(struct hg_store *store)
 {
-    return HG_CONTAINER_OF(store, struct fakestore, store)->ctx;
+    return HG_CONTAINER_OF(store->ops, struct tablescene, ops);
 }
 
 static void on_submit(struct fakestore *store, struct kept *kept)
 {
-    struct tablescene *t = store->ctx;
+    struct tablescene *t = scene_of(&store->store);
     if (!t->by_hand)
         shelf_answer(&t->shelf, kept);
 }
@@ -142,10 +143,8 @@ void table_init(struct tablescene *t, unsigned workers)
 
 void table_use(struct tablescene *t, struct fakestore *store)
 {
-    store->ctx = t;
     store->on_submit = on_submit;
-    t->plain = *store->store.ops;
-    t->ops = t->plain;
+    t->ops = *store->store.ops;
     t->ops.range = range;
     t->ops.cancel_range = cancel_range;
     store->store.ops = &t->ops;
@@ -153,8 +152,19 @@ void table_use(struct tablescene *t, struct fakestore *store)
 
 void table_open(struct tablescene *t)
 {
-    scene_open(&t->s);
+    stage_open(&t->s.stage);
+    stage_connect_tcp(&t->s.stage, 0, &t->s.client);
+    t->s.store = stage_store(&t->s.stage);
+    stage_run(&t->s.stage);
     table_use(t, t->s.store);
+}
+
+void table_reset(struct tablescene *t, struct client *client)
+{
+    struct linger at_once = {1, 0};
+    setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    client_close(client);
+    stage_run(&t->s.stage);
 }
 
 void table_start(struct tablescene *t)
