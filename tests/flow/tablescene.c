@@ -200,6 +200,15 @@ static struct writer *fresh(void)
     return writer;
 }
 
+static struct writer *fresh_body(void)
+{
+    static struct writer bodies[8];
+    static unsigned turn;
+    struct writer *writer = &bodies[turn++ % 8];
+    writer->len = 0;
+    return writer;
+}
+
 static void put_varint(struct writer *to, uint64_t n)
 {
     for (; n >= 128; n >>= 7)
@@ -264,7 +273,7 @@ static struct hg_span entity_int_of(const char *name, int64_t n)
 
 struct hg_span body_entity(const char *name, int64_t n)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_span(body, 1, entity_int_of(name, n));
     return done(body);
 }
@@ -272,7 +281,7 @@ struct hg_span body_entity(const char *name, int64_t n)
 struct hg_span body_bytes(const char *name, size_t len)
 {
     static const uint8_t zeroes[66000];
-    struct writer *value = fresh(), *body = fresh();
+    struct writer *value = fresh(), *body = fresh_body();
     assert(len <= sizeof zeroes);
     put_span(value, 3, hg_span(zeroes, len));
     put_span(body, 1, entity_of(name, done(value)));
@@ -281,7 +290,7 @@ struct hg_span body_bytes(const char *name, size_t len)
 
 struct hg_span body_batch(bool atomic, const struct item *items, size_t count)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     for (size_t i = 0; i < count; i++) {
         struct writer *item = fresh();
         put_int(item, 1, items[i].operation);
@@ -298,7 +307,7 @@ struct hg_span body_batch(bool atomic, const struct item *items, size_t count)
 struct hg_span body_query(const char *start, const char *end, unsigned limit, unsigned batch_rows,
                           bool reverse)
 {
-    struct writer *bounds = fresh(), *query = fresh(), *body = fresh();
+    struct writer *bounds = fresh(), *query = fresh(), *body = fresh_body();
     put_text(bounds, 1, start);
     put_text(bounds, 2, end);
     put_span(query, 1, done(bounds));
@@ -311,21 +320,21 @@ struct hg_span body_query(const char *start, const char *end, unsigned limit, un
 
 struct hg_span body_session(uint64_t id)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_fixed64(body, 7, id);
     return done(body);
 }
 
 struct hg_span body_scan_session(uint64_t id)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_fixed64(body, 8, id);
     return done(body);
 }
 
 struct hg_span body_cell(const char *family, const char *qualifier, const char *value)
 {
-    struct writer *cell = fresh(), *body = fresh();
+    struct writer *cell = fresh(), *body = fresh_body();
     put_text(cell, 1, family);
     put_text(cell, 2, qualifier);
     put_text(cell, 4, value);
@@ -335,7 +344,7 @@ struct hg_span body_cell(const char *family, const char *qualifier, const char *
 
 struct hg_span body_scan(const char *start, unsigned batch, unsigned caching)
 {
-    struct writer *scan = fresh(), *body = fresh();
+    struct writer *scan = fresh(), *body = fresh_body();
     put_text(scan, 1, start);
     put_int(scan, 7, batch);
     put_int(scan, 8, caching);
