@@ -120,7 +120,8 @@ tests_flow_t_hot_epochs_LDADD = $(HG_HOT_TEST_LIBS)
 
 # Table requests
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_table tests/flow/t_table_batch tests/flow/t_table_range
+UNIT_TESTS += tests/flow/t_table tests/flow/t_table_batch tests/flow/t_table_range \
+	tests/flow/t_table_session
 endif
 TABLESCENE = tests/flow/tablescene.c tests/flow/tablescene.h tests/flow/rowhelp.c tests/flow/rowhelp.h
 HG_TABLE_TEST_CPPFLAGS = $(HG_STAGE_CPPFLAGS) $(PROTOBUF_C_CFLAGS)
@@ -133,3 +134,6 @@ tests_flow_t_table_batch_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_range_SOURCES = tests/flow/t_table_range.c $(TABLESCENE)
 tests_flow_t_table_range_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
+tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
