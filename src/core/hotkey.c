@@ -193,14 +193,14 @@ static inline void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
     uint64_t count = bucket->count + n;
     uint16_t above = bucket_from(sketch, b, count);
 
-    if (sketch->buckets[above].count != count) {
-        if (counter->next == c && bucket->above == above) {
-            bucket->count = count; /* alone, and nobody is overtaken */
-            return;
-        }
-        above = add_bucket(sketch, count, above);
+    bool found = sketch->buckets[above].count == count;
+    if (!found && counter->next == c && bucket->above == above) {
+        bucket->count = count; /* alone, and nobody is overtaken */
+        return;
     }
-    leave(sketch, c);
+    leave(sketch, c); /* first: its bucket may be the one that is needed */
+    if (!found)
+        above = add_bucket(sketch, count, above);
     join(sketch, c, above);
 }
 
