@@ -92,11 +92,11 @@ tests_flow_t_session_noise_LDADD = $(HG_STAGE_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_hot tests/flow/t_hot_epochs
 endif
-HG_HOT_TEST_LIBS = tests/flow/libstage.a libapp.a libfront.a libio.a libcore.a libproto.a libbase.a \
+HG_HOT_FLOW_LIBS = tests/flow/libstage.a libapp.a libfront.a libio.a libcore.a libproto.a libbase.a \
 	$(EVENT_LIBS) $(CMOCKA_LIBS)
 tests_flow_t_hot_SOURCES = tests/flow/t_hot.c tests/flow/hotscene.h
 tests_flow_t_hot_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_LDADD = $(HG_HOT_FLOW_LIBS)
 tests_flow_t_hot_epochs_SOURCES = tests/flow/t_hot_epochs.c tests/flow/hotscene.h
 tests_flow_t_hot_epochs_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_epochs_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_epochs_LDADD = $(HG_HOT_FLOW_LIBS)
