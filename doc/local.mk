@@ -3,6 +3,7 @@ dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headga
 dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md \
 	doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/tables.md doc/users.md
 dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md doc/hbase.md \
+dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md doc/hotkeys.md \
 	doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/users.md
 	doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/users.md
 dist_doc_DATA += doc/tables.md

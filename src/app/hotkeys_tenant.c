@@ -489,6 +489,7 @@ static void return_shares(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
         for (unsigned type = 0; parcel != NULL && type < HG_HOT_TYPES; type++) {
             struct hg_hotsketch *sketch = share->sketches[type];
             share->sketches[type] = NULL;
+            share->keys[type] = NULL;
             if (sketch == NULL)
                 continue;
             hg_hotsketch_clear(sketch);

@@ -193,14 +193,14 @@ static inline void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
     uint64_t count = bucket->count + n;
     uint16_t above = bucket_from(sketch, b, count);
 
-    if (sketch->buckets[above].count != count) {
-        if (counter->next == c && bucket->above == above) {
-            bucket->count = count; /* alone, and nobody is overtaken */
-            return;
-        }
-        above = add_bucket(sketch, count, above);
+    bool found = sketch->buckets[above].count == count;
+    if (!found && counter->next == c && bucket->above == above) {
+        bucket->count = count; /* alone, and nobody is overtaken */
+        return;
     }
-    leave(sketch, c);
+    leave(sketch, c); /* first: its bucket may be the one that is needed */
+    if (!found)
+        above = add_bucket(sketch, count, above);
     join(sketch, c, above);
 }
 
@@ -274,6 +274,17 @@ static void take_counter(struct hg_hotkey *sketch, const struct hg_hotkey_key *k
     if (sketch->buckets[b].count != n)
         b = add_bucket(sketch, n, b);
     join(sketch, c, b);
+}
+
+void hg_hotkey_expect(const struct hg_hotkey *sketch, uint32_t hash)
+{
+    unsigned i = sketch->slots[hash & sketch->mask];
+    /* A key that is not there takes over the oldest of the lowest, about which nothing is known
+       before the slot has been looked at; by then it is told. */
+    if (i == 0)
+        return;
+    __builtin_prefetch(&sketch->counters[i - 1], 1);
+    __builtin_prefetch(&sketch->names[i - 1]);
 }
 
 bool hg_hotkey_tell(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n)

@@ -110,13 +110,13 @@ tests_flow_t_rows_real_LDADD = $(HG_ROW_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_hot tests/flow/t_hot_epochs
 endif
-HG_HOT_TEST_LIBS = tests/flow/libstage.a libapp.a libfront.a $(HG_BACK_TEST_LIBS)
+HG_HOT_FLOW_LIBS = tests/flow/libstage.a libapp.a libfront.a $(HG_BACK_TEST_LIBS)
 tests_flow_t_hot_SOURCES = tests/flow/t_hot.c tests/flow/hotscene.h
 tests_flow_t_hot_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_LDADD = $(HG_HOT_FLOW_LIBS)
 tests_flow_t_hot_epochs_SOURCES = tests/flow/t_hot_epochs.c tests/flow/hotscene.h
 tests_flow_t_hot_epochs_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_epochs_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_epochs_LDADD = $(HG_HOT_FLOW_LIBS)
 
 # Table requests
 if HAVE_CMOCKA

@@ -298,3 +298,22 @@ endif
 tests_unit_t_conf_families_SOURCES = tests/unit/t_conf_families.c tests/unit/apphelp.h
 tests_unit_t_conf_families_CFLAGS = $(t_app_cflags)
 tests_unit_t_conf_families_LDADD = $(t_app_libs)
+
+# Hot keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_hotkey tests/unit/t_hotmerge tests/unit/t_keythrottle \
+	tests/unit/t_keylist
+endif
+HG_HOT_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_hotkey_SOURCES = tests/unit/t_hotkey.c tests/unit/hothelp.h
+tests_unit_t_hotkey_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hotkey_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_hotmerge_SOURCES = tests/unit/t_hotmerge.c tests/unit/hothelp.h
+tests_unit_t_hotmerge_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hotmerge_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_keythrottle_SOURCES = tests/unit/t_keythrottle.c tests/unit/hothelp.h
+tests_unit_t_keythrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keythrottle_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
+tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
