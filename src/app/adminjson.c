@@ -138,15 +138,14 @@ static void bucket_keys(char *ret, size_t size)
                                    info->options[i].name);
 }
 
-static int decode_settings(struct hg_span body, struct hg_conf_tenant *settings,
+static int decode_settings(struct hg_span body, size_t max, struct hg_conf_tenant *settings,
                            struct hg_conf_why *why)
 {
     char accepts[300];
     const char *name;
     json_t *value;
     bucket_keys(accepts, sizeof accepts);
-    json_t *root =
-        hg_strictjson_load(body, HG_ADMINJSON_BUCKET_MAX, "a JSON object of settings", why);
+    json_t *root = hg_strictjson_load(body, max, "a JSON object of settings", why);
     int rc = root ? 0 : -EINVAL;
     if (!root)
         return rc;
@@ -178,8 +177,8 @@ static int check_settings(const struct hg_conf_tenant *settings, struct hg_admin
     return 0;
 }
 
-int hg_adminjson_decode_bucket(struct hg_span name, struct hg_span body,
-                               struct hg_conf_tenant **ret, struct hg_adminjson_why *why)
+static int decode_bucket(struct hg_span name, struct hg_span body, size_t max,
+                         struct hg_conf_tenant **ret, struct hg_adminjson_why *why)
 {
     struct hg_conf_why fault;
     int rc = hg_adminjson_check_name(name, why);
@@ -197,7 +196,7 @@ int hg_adminjson_decode_bucket(struct hg_span name, struct hg_span body,
     settings->lines[HG_CONF_TENANT_name] = HG_CONF_BY_OPCODE;
     settings->by_opcode = true;
     if (!rc && body.len) {
-        rc = decode_settings(body, settings, &fault);
+        rc = decode_settings(body, max, settings, &fault);
         if (rc == -EINVAL)
             give(&fault, why);
     }
@@ -209,6 +208,18 @@ int hg_adminjson_decode_bucket(struct hg_span name, struct hg_span body,
     }
     *ret = settings;
     return 0;
+}
+
+int hg_adminjson_decode_bucket(struct hg_span name, struct hg_span body,
+                               struct hg_conf_tenant **ret, struct hg_adminjson_why *why)
+{
+    return decode_bucket(name, body, HG_ADMINJSON_BUCKET_MAX, ret, why);
+}
+
+int hg_adminjson_decode_created(struct hg_span name, struct hg_span body,
+                                struct hg_conf_tenant **ret, struct hg_adminjson_why *why)
+{
+    return decode_bucket(name, body, SIZE_MAX, ret, why);
 }
 
 void hg_adminjson_free_bucket(struct hg_conf_tenant *settings)

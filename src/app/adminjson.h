@@ -33,6 +33,10 @@ HG_MUST_USE int hg_adminjson_decode_node(struct hg_span body, struct hg_state_no
 HG_MUST_USE int hg_adminjson_decode_bucket(struct hg_span name, struct hg_span body,
                                            struct hg_conf_tenant **ret,
                                            struct hg_adminjson_why *why);
+/* The same of what was stored of such a bucket, which may be longer. */
+HG_MUST_USE int hg_adminjson_decode_created(struct hg_span name, struct hg_span body,
+                                            struct hg_conf_tenant **ret,
+                                            struct hg_adminjson_why *why);
 void hg_adminjson_free_bucket(struct hg_conf_tenant *settings);
 /* Opcode 2b: 0 or 0x35-0x38. */
 HG_MUST_USE int hg_adminjson_check_data_limit(uint16_t status, struct hg_adminjson_why *why);

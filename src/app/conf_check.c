@@ -5,6 +5,8 @@
 // where a value may come from an opcode and so from no line.
 #include "app/conf_build.h"
 
+#include "proto/tablemsg.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -333,6 +335,44 @@ static void check_limits(const struct hg_conf *conf, struct hg_conf_errors *errs
              sum, conf->node_capacity);
 }
 
+static int compare_families(const void *a, const void *b)
+{
+    const struct hg_conf_family *left = *(const struct hg_conf_family *const *)a;
+    const struct hg_conf_family *right = *(const struct hg_conf_family *const *)b;
+    int order = strcmp(left->table, right->table);
+    if (order == 0)
+        order = strcmp(left->name, right->name);
+    /* Of two of a name, the one that comes first. */
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+static int check_families(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
+                          struct hg_conf_errors *errs)
+{
+    size_t count = tenant->families_count;
+    const struct hg_conf_family **sorted = calloc(count + 1, sizeof *sorted);
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct hg_conf_family *family = &tenant->families[i];
+        sorted[i] = family;
+        if (!hg_tablemsg_family_right(hg_span_str(family->name)))
+            ERROR(conf, family->lines[HG_CONF_FAMILY_name],
+                  "bad family '%s' of table '%s' of tenant '%s' (accepted: 1 to 250 bytes without "
+                  "a colon)",
+                  family->name, family->table, tenant->name);
+    }
+    qsort(sorted, count, sizeof *sorted, compare_families);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(sorted[i - 1]->table, sorted[i]->table) == 0 &&
+            strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            ERROR(conf, sorted[i]->lines[HG_CONF_FAMILY_name],
+                  "repeated family '%s' of table '%s' of tenant '%s' (accepted: once)",
+                  sorted[i]->name, sorted[i]->table, tenant->name);
+    free(sorted);
+    return 0;
+}
+
 static size_t faults(const struct hg_conf_errors *errs)
 {
     return errs->error_count + errs->errors_left_out;
@@ -344,6 +384,9 @@ int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *err
     check_prefixes(conf, errs);
     check_overlaps(conf, errs);
     check_limits(conf, errs);
+    for (size_t i = 0; i < conf->tenants_count; i++)
+        if (check_families(conf, &conf->tenants[i], errs) != 0)
+            return -ENOMEM;
     return faults(errs) > before ? -EINVAL : 0;
 }
 

@@ -37,6 +37,11 @@ enum hg_conf_tenant_option {
 #include "app/conf.def"
     HG_CONF_TENANT_COUNT
 };
+enum hg_conf_family_option {
+#define HG_FAMILY(name, ...) HG_CONF_FAMILY_##name,
+#include "app/conf.def"
+    HG_CONF_FAMILY_COUNT
+};
 
 /* A list option `x` is the fields `x` (an array) and `x_count`. */
 #define HG_CONF_FIELD_LISTENS(name)                                                                \
@@ -50,6 +55,9 @@ enum hg_conf_tenant_option {
     size_t name##_count;
 #define HG_CONF_FIELD_TENANTS(name)                                                                \
     struct hg_conf_tenant *name;                                                                   \
+    size_t name##_count;
+#define HG_CONF_FIELD_FAMILIES(name)                                                               \
+    struct hg_conf_family *name;                                                                   \
     size_t name##_count;
 
 struct hg_conf_listen {
@@ -70,6 +78,12 @@ struct hg_conf_upstream {
 #include "app/conf.def"
     unsigned lines[HG_CONF_UPSTREAM_COUNT];
     size_t tenant_count; /* tenants that live here */
+};
+
+struct hg_conf_family {
+#define HG_FAMILY(name, type, ...) HG_CONF_FIELD_##type(name)
+#include "app/conf.def"
+    unsigned lines[HG_CONF_FAMILY_COUNT];
 };
 
 struct hg_conf_tenant {

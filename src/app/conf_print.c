@@ -53,6 +53,7 @@ static const char *const titles[HG_CONF_SCOPE_COUNT] = {
     [HG_CONF_SCOPE_UPSTREAM] = "each entry of upstreams",
     [HG_CONF_SCOPE_UPSTREAM_SERVER] = "each entry of an upstream's servers",
     [HG_CONF_SCOPE_TENANT] = "each entry of tenants",
+    [HG_CONF_SCOPE_FAMILY] = "each entry of a tenant's families",
 };
 
 void hg_conf_describe(FILE *to)
@@ -140,6 +141,8 @@ static void sample_option(FILE *to, size_t index)
         sample_elements(to, list);
         if (list == HG_CONF_SCOPE_UPSTREAM)
             sample_elements(to, HG_CONF_SCOPE_UPSTREAM_SERVER);
+        if (list == HG_CONF_SCOPE_TENANT)
+            sample_elements(to, HG_CONF_SCOPE_FAMILY);
     } else {
         fprintf(to, "# Accepted: %s%s\n", accepts,
                 option->at_run_time ? "" : ". Takes effect at the next start");

@@ -49,6 +49,12 @@ static const struct hg_conf_option tenant_options[] = {
 #include "app/conf.def"
 };
 
+static const struct hg_conf_option family_options[] = {
+#define HG_FAMILY(name, type, min, max, def, unit, when, sentence)                                 \
+    ROW(hg_conf_family, name, type, min, max, def, unit, when, ANY, sentence)
+#include "app/conf.def"
+};
+
 #define SCOPE(noun, place, rows, object)                                                           \
     {                                                                                              \
         noun, place, rows, HG_COUNT_OF(rows), sizeof(struct object),                               \
@@ -62,6 +68,7 @@ const struct hg_conf_scope_info hg_conf_scopes[HG_CONF_SCOPE_COUNT] = {
     [HG_CONF_SCOPE_UPSTREAM_SERVER] =
         SCOPE("server of an upstream", "servers", upstream_server_options, hg_conf_upstream_server),
     [HG_CONF_SCOPE_TENANT] = SCOPE("tenant", "tenants", tenant_options, hg_conf_tenant),
+    [HG_CONF_SCOPE_FAMILY] = SCOPE("family", "families", family_options, hg_conf_family),
 };
 
 /* Where the count of a list lies: behind its pointer, by HG_CONF_FIELD_LISTENS and its like. */
@@ -148,6 +155,8 @@ enum hg_conf_scope hg_conf_option_list(const struct hg_conf_option *option)
         return HG_CONF_SCOPE_UPSTREAM_SERVER;
     case HG_CONF_TYPE_TENANTS:
         return HG_CONF_SCOPE_TENANT;
+    case HG_CONF_TYPE_FAMILIES:
+        return HG_CONF_SCOPE_FAMILY;
     default:
         return HG_CONF_SCOPE_COUNT;
     }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Within app/conf*, state and adminjson only. An "object" is a struct hg_conf, hg_conf_listen,
-// hg_conf_upstream, hg_conf_upstream_server or hg_conf_tenant; its scope's options say where its
-// fields lie. Pure but for allocation.
+// hg_conf_upstream, hg_conf_upstream_server, hg_conf_tenant or hg_conf_family; its scope's options
+// say where its fields lie. Pure but for allocation.
 #ifndef HG_APP_CONF_TABLE_H
 #define HG_APP_CONF_TABLE_H
 
@@ -22,6 +22,7 @@ enum hg_conf_type {
     HG_CONF_TYPE_UPSTREAMS,
     HG_CONF_TYPE_SERVERS,
     HG_CONF_TYPE_TENANTS,
+    HG_CONF_TYPE_FAMILIES,
 #define HG_CONF_TYPE_OF_CHOICE(type, tag, VALUES) HG_CONF_TYPE_##type,
     HG_CONF_CHOICES(HG_CONF_TYPE_OF_CHOICE)
 #undef HG_CONF_TYPE_OF_CHOICE
@@ -33,6 +34,7 @@ enum hg_conf_scope {
     HG_CONF_SCOPE_UPSTREAM,
     HG_CONF_SCOPE_UPSTREAM_SERVER,
     HG_CONF_SCOPE_TENANT,
+    HG_CONF_SCOPE_FAMILY,
     HG_CONF_SCOPE_COUNT
 };
 
@@ -73,7 +75,7 @@ const struct hg_conf_option *hg_conf_option_find(enum hg_conf_scope scope, const
 void hg_conf_option_unknown(enum hg_conf_scope scope, const char *name, struct hg_conf_why *why);
 /* The option of the server scope that gives this one its default, or NULL. */
 const struct hg_conf_option *hg_conf_option_inherits(const struct hg_conf_option *option);
-/* For the four list types: the scope of the elements; HG_CONF_SCOPE_COUNT for any other type. */
+/* For the list types: the scope of the elements; HG_CONF_SCOPE_COUNT for any other type. */
 enum hg_conf_scope hg_conf_option_list(const struct hg_conf_option *option);
 /* The index of the option's line in the object's `lines`. */
 unsigned *hg_conf_option_line(enum hg_conf_scope scope, const struct hg_conf_option *option,

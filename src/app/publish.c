@@ -145,6 +145,33 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
     return 0;
 }
 
+static int add_families(const struct hg_conf *conf, struct hg_directory *directory, char why[512])
+{
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < conf->tenants_count; i++)
+        count += conf->tenants[i].families_count;
+    struct hg_directory_family *list = calloc(count + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *tenant = &conf->tenants[i];
+        const struct hg_bucket *bucket = hg_directory_bucket(directory, hg_span_str(tenant->name));
+        for (size_t j = 0; j < tenant->families_count; j++) {
+            const struct hg_conf_family *family = &tenant->families[j];
+            list[at++] = (struct hg_directory_family){
+                .bucket = bucket,
+                .table = hg_span_str(family->table),
+                .family = {.name = hg_span_str(family->name),
+                           .ttl_ms = family->ttl_s * 1000,
+                           .max_versions = (uint32_t)family->max_versions},
+            };
+        }
+    }
+    bool done = list != NULL && hg_directory_set_families(directory, list, count);
+    free(list);
+    if (!done)
+        snprintf(why, 512, "no memory is left for the families of tables");
+    return done ? 0 : -ENOMEM;
+}
+
 int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
                        struct hg_users_ref *users, struct hg_directory **ret, char why[512])
 {
@@ -162,6 +189,8 @@ int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effecti
     int rc = add_upstreams(process, effective, directory, why);
     if (rc == 0)
         rc = add_buckets(process, effective, directory, why);
+    if (rc == 0)
+        rc = add_families(effective, directory, why);
     if (rc != 0) {
         hg_directory_unref(directory);
         return rc;

@@ -96,8 +96,8 @@ static int read_created(const json_t *settings, struct hg_state_bucket *entry,
         hg_strictjson_refuse("created", settings, "an object of settings", why);
         return -EINVAL;
     }
-    int rc = hg_adminjson_decode_bucket(hg_span_str(entry->name), hg_span_str(body),
-                                        &entry->created, &fault);
+    int rc = hg_adminjson_decode_created(hg_span_str(entry->name), hg_span_str(body),
+                                         &entry->created, &fault);
     if (rc == -EINVAL)
         snprintf(why->text, sizeof why->text, "%s", fault.text);
     free(body);

@@ -113,10 +113,71 @@ static const char *text_of(const struct hg_conf_option *option, const json_t *va
     return number;
 }
 
+/* An element of a list: its options by name, and none that must be given is missing. */
+static int set_element(enum hg_conf_scope scope, void *element, const json_t *value,
+                       struct hg_conf_why *why)
+{
+    const struct hg_conf_scope_info *info = &hg_conf_scopes[scope];
+    const char *name;
+    json_t *field;
+    if (!json_is_object(value)) {
+        hg_strictjson_refuse(info->place, value, "a list of objects", why);
+        return -EINVAL;
+    }
+    json_object_foreach((json_t *)value, name, field)
+    {
+        const struct hg_conf_option *option = hg_conf_option_find(scope, name);
+        if (!option) {
+            hg_conf_option_unknown(scope, name, why);
+            return -EINVAL;
+        }
+        int rc = hg_strictjson_set(option, element, field, why);
+        if (rc)
+            return rc;
+        *hg_conf_option_line(scope, option, element) = HG_CONF_BY_OPCODE;
+    }
+    for (size_t i = 0; i < info->count; i++) {
+        char accepts[256];
+        if (info->options[i].default_text ||
+            *hg_conf_option_line(scope, &info->options[i], element))
+            continue;
+        hg_conf_value_accepts(&info->options[i], accepts, sizeof accepts);
+        SAY(why, "%s without '%s' (accepted: %s)", info->noun, info->options[i].name, accepts);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int set_list(const struct hg_conf_option *option, void *object, const json_t *value,
+                    struct hg_conf_why *why)
+{
+    enum hg_conf_scope scope = hg_conf_option_list(option);
+    size_t size = hg_conf_scopes[scope].object_size, count = json_array_size(value);
+    if (!json_is_array(value) || count < option->min || count > option->max) {
+        char accepts[256];
+        hg_conf_value_accepts(option, accepts, sizeof accepts);
+        hg_strictjson_refuse(option->name, value, accepts, why);
+        return -EINVAL;
+    }
+    char *array = calloc(count + 1, size);
+    if (!array)
+        return -ENOMEM;
+    hg_conf_option_array_put(option, object, array, count);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = hg_conf_object_init(scope, array + i * size);
+        if (!rc)
+            rc = set_element(scope, array + i * size, json_array_get(value, i), why);
+    }
+    return rc;
+}
+
 int hg_strictjson_set(const struct hg_conf_option *option, void *object, const json_t *value,
                       struct hg_conf_why *why)
 {
     char number[24], accepts[256];
+    if (hg_conf_option_list(option) != HG_CONF_SCOPE_COUNT)
+        return set_list(option, object, value, why);
     const char *text = text_of(option, value, number);
     if (text)
         return hg_conf_value_set(option, object, text, why);
@@ -125,11 +186,36 @@ int hg_strictjson_set(const struct hg_conf_option *option, void *object, const j
     return -EINVAL;
 }
 
+static json_t *get_list(const struct hg_conf_option *option, const void *object)
+{
+    enum hg_conf_scope scope = hg_conf_option_list(option);
+    const struct hg_conf_scope_info *info = &hg_conf_scopes[scope];
+    size_t count;
+    const char *array = hg_conf_option_array(option, object, &count);
+    json_t *list = json_array();
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        const void *element = array + i * info->object_size;
+        json_t *values = json_object();
+        ok = json_array_append_new(list, values) == 0;
+        for (size_t j = 0; ok && j < info->count; j++)
+            if (*hg_conf_option_line(scope, &info->options[j], element))
+                ok = json_object_set_new(values, info->options[j].name,
+                                         hg_strictjson_get(&info->options[j], element)) == 0;
+    }
+    if (ok)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 json_t *hg_strictjson_get(const struct hg_conf_option *option, const void *object)
 {
     const char *field = (const char *)object + option->offset;
     uint64_t number;
     bool truth;
+    if (hg_conf_option_list(option) != HG_CONF_SCOPE_COUNT)
+        return get_list(option, object);
     switch (option->type) {
     case HG_CONF_TYPE_NUMBER:
     case HG_CONF_TYPE_BYTES:

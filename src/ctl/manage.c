@@ -13,7 +13,7 @@
 /* ---- create and delete ---- */
 
 /* How an option's value is written in JSON, by its type in the configuration. */
-enum form { FORM_TEXT, FORM_NUMBER, FORM_BOOL };
+enum form { FORM_TEXT, FORM_NUMBER, FORM_BOOL, FORM_JSON };
 enum {
     FORM_OF_TEXT = FORM_TEXT,
     FORM_OF_NAME = FORM_TEXT,
@@ -24,6 +24,7 @@ enum {
     FORM_OF_NUMBER = FORM_NUMBER,
     FORM_OF_UNITS = FORM_NUMBER,
     FORM_OF_BOOL = FORM_BOOL,
+    FORM_OF_FAMILIES = FORM_JSON,
 };
 
 static const struct tenant_option {
@@ -51,6 +52,9 @@ static json_t *value_of(enum form form, const char *value)
     size_t len = strlen(value);
     if (form == FORM_BOOL && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
         return json_boolean(value[0] == 't');
+    json_t *list = form == FORM_JSON ? json_loadb(value, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (list != NULL)
+        return list; /* what is no JSON goes as a text, and the server says what it takes */
     return form == FORM_NUMBER ? hg_ctl_json_of(value, len) : hg_ctl_json_text(value, len);
 }
 

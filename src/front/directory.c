@@ -45,6 +45,8 @@ void hg_directory_unref(struct hg_directory *directory)
         directory->users_unref(directory->users);
     free(directory->buckets);
     free(directory->upstreams);
+    free(directory->tables);
+    free(directory->table_bytes);
     free(directory);
 }
 

@@ -15,8 +15,10 @@
 #include "base/attr.h"
 #include "base/span.h"
 #include "front/bucket.h"
+#include "table/hbaseop.h"
 
 struct hg_worker;
+struct hg_directory_table;
 
 struct hg_front_settings {
     uint32_t max_frame_bytes;
@@ -59,6 +61,9 @@ struct hg_directory {
     struct hg_upstream **upstreams;
     size_t bucket_count;
     struct hg_bucket **buckets; /* by name, ascending bytes */
+    size_t table_count;
+    struct hg_directory_table *tables; /* those with attributes of families */
+    void *table_bytes;                 /* what they point to */
 };
 
 static inline struct hg_upstream *hg_upstream_ref(struct hg_upstream *upstream)
@@ -73,6 +78,20 @@ void hg_upstream_unref(struct hg_upstream *upstream);
 HG_MUST_USE struct hg_directory *hg_directory_new(size_t buckets, size_t upstreams);
 struct hg_directory *hg_directory_ref(struct hg_directory *directory);
 void hg_directory_unref(struct hg_directory *directory);
+
+/* Attributes of one family. */
+struct hg_directory_family {
+    const struct hg_bucket *bucket;
+    struct hg_span table;
+    struct hg_family family;
+};
+/* Once for a new directory, by its creator; everything is copied. No family of a table twice. False
+   when memory is out. */
+HG_MUST_USE bool hg_directory_set_families(struct hg_directory *directory,
+                                           const struct hg_directory_family *list, size_t count);
+/* Those of a table, by name; none: count 0. As long as the directory. */
+struct hg_families hg_directory_families(const struct hg_directory *directory,
+                                         const struct hg_bucket *bucket, struct hg_span table);
 
 /* NULL when there is none of that name. The directory's reference; take one to keep it. */
 struct hg_bucket *hg_directory_bucket(const struct hg_directory *directory, struct hg_span name);

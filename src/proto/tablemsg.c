@@ -6,11 +6,6 @@
 #include "proto/status.h"
 #include "proto/tablepart.h"
 
-bool hg_tablemsg_table_right(struct hg_span name)
-{
-    return name.len >= 1 && name.len <= HG_TABLE_NAME_MAX && memchr(name.at, 0, name.len) == NULL;
-}
-
 static const char *check_extras(const uint8_t *extras)
 {
     if (extras[1] != 0)

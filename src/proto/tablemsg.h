@@ -262,8 +262,16 @@ HG_MUST_USE bool hg_tablemsg_encode(const struct hg_table_reply *reply, struct h
 bool hg_tablemsg_point(const struct hg_tablemsg *msg, struct hg_span *ret_row);
 
 /* 1 to HG_TABLE_NAME_MAX bytes, none of them zero. */
-bool hg_tablemsg_table_right(struct hg_span name);
+static inline bool hg_tablemsg_table_right(struct hg_span name)
+{
+    return name.len >= 1 && name.len <= HG_TABLE_NAME_MAX && memchr(name.at, 0, name.len) == NULL;
+}
+
 /* A family: 1 to HG_TABLE_COLUMN_MAX bytes, none of them zero or a colon. */
-bool hg_tablemsg_family_right(struct hg_span name);
+static inline bool hg_tablemsg_family_right(struct hg_span name)
+{
+    return name.len >= 1 && name.len <= HG_TABLE_COLUMN_MAX &&
+           memchr(name.at, 0, name.len) == NULL && memchr(name.at, ':', name.len) == NULL;
+}
 
 #endif

@@ -16,12 +16,6 @@ static bool timestamp(struct hg_tablepart *part, bool given, int64_t at_ms, int6
            hg_tablepart_refuse(part, "'timestamp' is negative: it is in milliseconds since 1970");
 }
 
-bool hg_tablemsg_family_right(struct hg_span name)
-{
-    return name.len >= 1 && name.len <= HG_TABLE_COLUMN_MAX &&
-           memchr(name.at, 0, name.len) == NULL && memchr(name.at, ':', name.len) == NULL;
-}
-
 static bool family_of(struct hg_tablepart *part, ProtobufCBinaryData bytes, struct hg_span *ret)
 {
     *ret = hg_tablepb_span(bytes);

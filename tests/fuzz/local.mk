@@ -9,19 +9,19 @@ tests_fuzz_replay_table_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_L
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/seeds.py tests/fuzz/seeds_table.py
 
 if FUZZING
-HG_FUZZ_SOURCES = tests/fuzz/fuzz.h $(libproto_a_SOURCES) src/base/arena.c
-HG_FUZZ_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS) -fsanitize=fuzzer,address,undefined \
+HG_FUZZING_FILES = tests/fuzz/fuzz.h $(libproto_a_SOURCES) src/base/arena.c
+HG_FUZZING_COMPILE = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS) -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=all
-HG_FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
+HG_FUZZING_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 noinst_PROGRAMS += tests/fuzz/fuzz_frame tests/fuzz/fuzz_table
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(HG_FUZZ_SOURCES)
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(HG_FUZZING_FILES)
 nodist_tests_fuzz_fuzz_frame_SOURCES = $(nodist_libtablepb_a_SOURCES)
-tests_fuzz_fuzz_frame_CFLAGS = $(HG_FUZZ_CFLAGS)
-tests_fuzz_fuzz_frame_LDFLAGS = $(HG_FUZZ_LDFLAGS)
+tests_fuzz_fuzz_frame_CFLAGS = $(HG_FUZZING_COMPILE)
+tests_fuzz_fuzz_frame_LDFLAGS = $(HG_FUZZING_LINK)
 tests_fuzz_fuzz_frame_LDADD = $(PROTOBUF_C_LIBS)
-tests_fuzz_fuzz_table_SOURCES = tests/fuzz/fuzz_table.c $(HG_FUZZ_SOURCES)
+tests_fuzz_fuzz_table_SOURCES = tests/fuzz/fuzz_table.c $(HG_FUZZING_FILES)
 nodist_tests_fuzz_fuzz_table_SOURCES = $(nodist_libtablepb_a_SOURCES)
-tests_fuzz_fuzz_table_CFLAGS = $(HG_FUZZ_CFLAGS)
-tests_fuzz_fuzz_table_LDFLAGS = $(HG_FUZZ_LDFLAGS)
+tests_fuzz_fuzz_table_CFLAGS = $(HG_FUZZING_COMPILE)
+tests_fuzz_fuzz_table_LDFLAGS = $(HG_FUZZING_LINK)
 tests_fuzz_fuzz_table_LDADD = $(PROTOBUF_C_LIBS)
 endif

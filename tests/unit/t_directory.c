@@ -140,12 +140,60 @@ static void test_bucket(void **state)
     hg_bucket_unref(bucket);
 }
 
+static bool has_family(const struct hg_directory *directory, const struct hg_bucket *bucket,
+                       const char *table, const char *name, uint64_t ttl_ms, uint32_t versions)
+{
+    struct hg_families families = hg_directory_families(directory, bucket, hg_span_str(table));
+    for (size_t i = 0; i < families.count; i++)
+        if (hg_span_is(families.list[i].name, name))
+            return families.list[i].ttl_ms == ttl_ms && families.list[i].max_versions == versions;
+    return false;
+}
+
+static void test_families(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    (void)state;
+    struct hg_directory *directory = new_directory(names, 3);
+    const struct hg_bucket *a = directory->buckets[0], *b = directory->buckets[1];
+    assert_int_equal(hg_directory_families(directory, a, HG_SPAN_LIT("t")).count, 0);
+    assert_true(hg_directory_set_families(directory, NULL, 0));
+    char table[] = "t", name[] = "z"; /* gone afterwards */
+    struct hg_directory_family list[] = {
+        {b, hg_span_str(table), {hg_span_str(name), 60000, 3}},
+        {a, HG_SPAN_LIT("u"), {HG_SPAN_LIT("d"), 0, 7}},
+        {a, HG_SPAN_LIT("t"), {HG_SPAN_LIT("e"), 2000, 1}},
+        {b, hg_span_str(table), {HG_SPAN_LIT("d"), 0, 2}},
+        {a, HG_SPAN_LIT("t"), {HG_SPAN_LIT("d"), 1000, 1}},
+        {a, HG_SPAN_LIT("tt"), {HG_SPAN_LIT("d"), 5, 5}},
+    };
+    assert_true(hg_directory_set_families(directory, list, HG_COUNT_OF(list)));
+    memset(list, 0, sizeof list);
+    table[0] = name[0] = '!';
+    struct hg_families found = hg_directory_families(directory, a, HG_SPAN_LIT("t"));
+    assert_int_equal(found.count, 2);
+    assert_true(hg_span_is(found.list[0].name, "d") && hg_span_is(found.list[1].name, "e"));
+    assert_true(has_family(directory, a, "t", "d", 1000, 1));
+    assert_true(has_family(directory, a, "t", "e", 2000, 1));
+    assert_true(has_family(directory, a, "u", "d", 0, 7));
+    assert_true(has_family(directory, a, "tt", "d", 5, 5));
+    assert_true(has_family(directory, b, "t", "d", 0, 2));
+    assert_true(has_family(directory, b, "t", "z", 60000, 3));
+    assert_int_equal(hg_directory_families(directory, b, HG_SPAN_LIT("u")).count, 0);
+    assert_int_equal(hg_directory_families(directory, a, HG_SPAN_LIT("")).count, 0);
+    assert_int_equal(hg_directory_families(directory, a, HG_SPAN_LIT("ttt")).count, 0);
+    assert_int_equal(
+        hg_directory_families(directory, directory->buckets[2], HG_SPAN_LIT("t")).count, 0);
+    hg_directory_unref(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finding),
         cmocka_unit_test(test_references),
         cmocka_unit_test(test_bucket),
+        cmocka_unit_test(test_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
