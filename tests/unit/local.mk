@@ -231,13 +231,6 @@ tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAG
 tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
 endif
 
-# Stretches of keys
-if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_embedded_range
-endif
-tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
-tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
-tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 # The table of operations
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_op
