@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app/adminjson.h"
+#include "app/conf_table.h"
 #include "app/process.h"
 #include "app/rights.h"
 #include "base/bytes.h"
@@ -282,43 +283,40 @@ static void set_node_param(struct hg_process *process, struct hg_job *job,
         finish(process, job, state, hg_state_set_node(state, &node), NULL);
 }
 
-/* What was set by opcode stays set; what was not goes on following the file. */
-static struct hg_state_units current(uint64_t value, unsigned line)
+/* As a string; false: it does not fit, or is none. */
+static bool copy_text(struct hg_span bytes, char *ret, size_t size)
 {
-    return line == HG_CONF_BY_OPCODE ? (struct hg_state_units){HG_STATE_VALUE, value}
-                                     : (struct hg_state_units){HG_STATE_DEFAULT, 0};
+    if (bytes.len >= size || (bytes.len > 0 && memchr(bytes.at, '\0', bytes.len) != NULL))
+        return false;
+    if (bytes.len > 0)
+        memcpy(ret, bytes.at, bytes.len);
+    ret[bytes.len] = '\0';
+    return true;
 }
 
 static void set_tenant_param(struct hg_process *process, struct hg_job *job, struct hg_span name,
-                             struct hg_span option, const struct hg_state_units *units)
+                             struct hg_span option_bytes)
 {
-    const struct hg_conf_tenant *tenant = find_tenant(process, job, name);
-    if (tenant == NULL)
+    char option[64], text[256];
+    struct hg_conf_why why;
+    if (find_tenant(process, job, name) == NULL)
         return;
-    struct hg_state_throttle throttle = {
-        current(tenant->reserved, tenant->lines[HG_CONF_TENANT_reserved]),
-        current(tenant->hard_limit, tenant->lines[HG_CONF_TENANT_hard_limit])};
-    if (hg_span_is(option, "reserved")) {
-        throttle.reserved = *units;
-    } else if (hg_span_is(option, "hard_limit")) {
-        throttle.hard_limit = *units;
-    } else {
-        hg_job_fail(job, HG_STATUS_EINVAL,
-                    "this option of a tenant cannot be set at run time (accepted: reserved, "
-                    "hard_limit)");
+    if (!copy_text(option_bytes, option, sizeof option))
+        option[0] = '\0'; /* longer than any */
+    if (!copy_text(job->value, text, sizeof text)) {
+        hg_job_fail(job, HG_STATUS_EINVAL, "the value has a zero byte or is too long");
         return;
     }
     struct hg_state *state = copy_state(process, job);
     if (state == NULL)
         return;
-    bool none = throttle.reserved.mark == HG_STATE_DEFAULT &&
-                throttle.hard_limit.mark == HG_STATE_DEFAULT && !tenant->by_opcode;
-    int rc = 0;
-    if (none && tenant->data_limit_status == 0)
-        hg_state_unset_bucket(state, name);
-    else
-        rc = hg_state_set_throttle(state, name, &throttle);
-    finish(process, job, state, rc, NULL);
+    int rc = hg_state_set_option(state, name, option, text, &why);
+    if (rc != -EINVAL) {
+        finish(process, job, state, rc, NULL);
+        return;
+    }
+    hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
+    hg_state_free(state);
 }
 
 /* "tenant.NAME.OPTION": a name may contain dots, an option may not. */
@@ -348,23 +346,27 @@ static void set_param(struct hg_process *process, struct hg_job *job)
                    hg_rights_have(hg_rights_in(job, name), HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
     if (!manages && !hg_rights_check(job, hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR))
         return;
-    if (!parse_units(job->value, &units)) {
-        hg_job_fail(job, HG_STATUS_EINVAL,
-                    "the value is not units/s (accepted: 0 to 1000000000000, unlimited, or "
-                    "nothing for the file's)");
+    if (of_tenant) {
+        set_tenant_param(process, job, name, option);
         return;
     }
-    if (of_tenant)
-        set_tenant_param(process, job, name, option, &units);
-    else if (hg_span_is(job->key, "node_capacity") ||
-             hg_span_is(job->key, "default_throttle_reserved_units") ||
-             hg_span_is(job->key, "default_throttle_hard_limit"))
+    if (!hg_span_is(job->key, "node_capacity") &&
+        !hg_span_is(job->key, "default_throttle_reserved_units") &&
+        !hg_span_is(job->key, "default_throttle_hard_limit")) {
+        char list[400];
+        hg_state_list_options("tenant.NAME.", list, sizeof list);
+        hg_job_fail(job, HG_STATUS_EINVAL,
+                    "this option cannot be set at run time (accepted: node_capacity, "
+                    "default_throttle_reserved_units, default_throttle_hard_limit, %s)",
+                    list);
+        return;
+    }
+    if (parse_units(job->value, &units))
         set_node_param(process, job, &units);
     else
         hg_job_fail(job, HG_STATUS_EINVAL,
-                    "this option cannot be set at run time (accepted: node_capacity, "
-                    "default_throttle_reserved_units, default_throttle_hard_limit, "
-                    "tenant.NAME.reserved, tenant.NAME.hard_limit)");
+                    "the value is not units/s (accepted: 0 to 1000000000000, unlimited, or "
+                    "nothing for the file's)");
 }
 
 static bool may(struct hg_job *job)

@@ -8,14 +8,53 @@
 
 #include "app/adminjson.h"
 #include "app/conf_build.h"
+#include "app/conf_table.h"
 
 struct hg_state *hg_state_new(void)
 {
     return calloc(1, sizeof(struct hg_state));
 }
 
+/* Options of a tenant that SetParam sets, beside its limits, and that are kept as text. */
+static const enum hg_conf_tenant_option kept[] = {
+    HG_CONF_TENANT_kv_hotkey_throttle_threshold,
+    HG_CONF_TENANT_hotkey_mode,
+    HG_CONF_TENANT_hotkey_control,
+    HG_CONF_TENANT_hotkey_tracking,
+};
+
+static const struct hg_conf_option *option_at(size_t index)
+{
+    return &hg_conf_scopes[HG_CONF_SCOPE_TENANT].options[index];
+}
+
+bool hg_state_keeps_text(size_t option)
+{
+    for (size_t i = 0; i < HG_COUNT_OF(kept); i++)
+        if (kept[i] == option)
+            return true;
+    return false;
+}
+
+bool hg_state_has_texts(const struct hg_state_bucket *entry)
+{
+    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++)
+        if (entry->texts[i])
+            return true;
+    return false;
+}
+
+static void drop_texts(struct hg_state_bucket *entry)
+{
+    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++) {
+        free(entry->texts[i]);
+        entry->texts[i] = NULL;
+    }
+}
+
 static void entry_fini(struct hg_state_bucket *entry)
 {
+    drop_texts(entry);
     free(entry->name);
     hg_adminjson_free_bucket(entry->created);
 }
@@ -43,6 +82,14 @@ struct hg_conf_tenant *hg_state_copy_settings(const struct hg_conf_tenant *setti
     return copy;
 }
 
+static bool copy_texts(const struct hg_state_bucket *from, struct hg_state_bucket *to)
+{
+    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++)
+        if (from->texts[i] && !(to->texts[i] = strdup(from->texts[i])))
+            return false;
+    return true;
+}
+
 struct hg_state *hg_state_clone(const struct hg_state *state)
 {
     struct hg_state *copy = hg_state_new();
@@ -58,7 +105,8 @@ struct hg_state *hg_state_clone(const struct hg_state *state)
             to->data_limit = from->data_limit;
             to->throttle = from->throttle;
         }
-        if (!to || (from->created && !(to->created = hg_state_copy_settings(from->created)))) {
+        if (!to || !copy_texts(from, to) ||
+            (from->created && !(to->created = hg_state_copy_settings(from->created)))) {
             hg_state_free(copy);
             return NULL;
         }
@@ -98,7 +146,8 @@ struct hg_state_bucket *hg_state_entry(struct hg_state *state, const char *name,
 /* Takes an entry out if it says nothing any more. */
 static void drop_if_empty(struct hg_state *state, struct hg_state_bucket *entry)
 {
-    if (entry->has_throttle || entry->deleted || entry->data_limit || entry->created)
+    if (entry->has_throttle || entry->deleted || entry->data_limit || entry->created ||
+        hg_state_has_texts(entry))
         return;
     entry_fini(entry);
     *entry = state->buckets[--state->count];
@@ -139,6 +188,77 @@ int hg_state_set_throttle(struct hg_state *state, struct hg_span bucket,
     return 0;
 }
 
+/* A limit by itself: the other one stays as it was. */
+static int set_limit(struct hg_state *state, struct hg_state_bucket *entry, size_t index,
+                     const char *text, struct hg_conf_why *why)
+{
+    struct hg_state_units units = {text[0] ? HG_STATE_VALUE : HG_STATE_ABSENT, 0};
+    struct hg_conf_option option = *option_at(index);
+    option.offset = offsetof(struct hg_state_units, value);
+    int rc = text[0] ? hg_conf_value_set(&option, &units, text, why) : 0;
+    if (rc)
+        return rc;
+    if (!entry->has_throttle)
+        entry->throttle = (struct hg_state_throttle){{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
+    if (index == HG_CONF_TENANT_reserved)
+        entry->throttle.reserved = units;
+    else
+        entry->throttle.hard_limit = units;
+    entry->has_throttle = entry->throttle.reserved.mark != HG_STATE_ABSENT ||
+                          entry->throttle.hard_limit.mark != HG_STATE_ABSENT;
+    drop_if_empty(state, entry);
+    return 0;
+}
+
+static int set_text(struct hg_state *state, struct hg_state_bucket *entry, size_t index,
+                    const char *text, struct hg_conf_why *why)
+{
+    struct hg_conf_tenant tried;
+    char *copy = NULL;
+    memset(&tried, 0, sizeof tried);
+    int rc = hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried);
+    if (!rc && text[0])
+        rc = hg_conf_value_set(option_at(index), &tried, text, why);
+    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
+    if (!rc && text[0] && !(copy = strdup(text)))
+        rc = -ENOMEM;
+    if (rc)
+        return rc;
+    free(entry->texts[index]);
+    entry->texts[index] = copy;
+    drop_if_empty(state, entry);
+    return 0;
+}
+
+int hg_state_set_option(struct hg_state *state, struct hg_span bucket, const char *option,
+                        const char *text, struct hg_conf_why *why)
+{
+    const struct hg_conf_option *found = hg_conf_option_find(HG_CONF_SCOPE_TENANT, option);
+    size_t index = found ? (size_t)(found - option_at(0)) : HG_CONF_TENANT_COUNT;
+    bool limit = index == HG_CONF_TENANT_reserved || index == HG_CONF_TENANT_hard_limit;
+    if (!limit && !hg_state_keeps_text(index)) {
+        char list[256];
+        hg_state_list_options("", list, sizeof list);
+        snprintf(why->text, sizeof why->text,
+                 "this option of a tenant cannot be set at run time (accepted: %s)", list);
+        return -EINVAL;
+    }
+    struct hg_state_bucket *entry = hg_state_entry(state, (const char *)bucket.at, bucket.len);
+    if (!entry)
+        return -ENOMEM;
+    if (entry->deleted)
+        return -ENOENT;
+    return limit ? set_limit(state, entry, index, text, why)
+                 : set_text(state, entry, index, text, why);
+}
+
+void hg_state_list_options(const char *head, char *ret, size_t size)
+{
+    size_t at = (size_t)snprintf(ret, size, "%sreserved, %shard_limit", head, head);
+    for (size_t i = 0; i < HG_COUNT_OF(kept) && at < size; i++)
+        at += (size_t)snprintf(ret + at, size - at, ", %s%s", head, option_at(kept[i])->name);
+}
+
 int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket, uint16_t status)
 {
     struct hg_state_bucket *entry = hg_state_entry(state, (const char *)bucket.at, bucket.len);
@@ -174,6 +294,7 @@ int hg_state_create_bucket(struct hg_state *state, const struct hg_conf *conf,
     }
     hg_adminjson_free_bucket(entry->created);
     entry->created = created;
+    drop_texts(entry);
     entry->has_throttle = false;
     entry->data_limit = 0;
     entry->deleted = false;
@@ -188,6 +309,7 @@ int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
         return -ENOMEM;
     hg_adminjson_free_bucket(entry->created);
     entry->created = NULL;
+    drop_texts(entry);
     entry->has_throttle = false;
     entry->data_limit = 0;
     entry->deleted = hg_conf_tenant_find(conf, (const char *)bucket.at, bucket.len) != NULL;
@@ -206,6 +328,7 @@ void hg_state_unset_bucket(struct hg_state *state, struct hg_span bucket)
     struct hg_state_bucket *entry = hg_state_find(state, (const char *)bucket.at, bucket.len);
     if (!entry)
         return;
+    drop_texts(entry);
     entry->has_throttle = false;
     entry->deleted = false;
     entry->data_limit = 0;

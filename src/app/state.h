@@ -16,6 +16,8 @@
 #include "base/span.h"
 
 struct hg_state;
+struct hg_conf_option;
+struct hg_conf_why;
 
 /* A setting of opcode 2a or 2c: absent leaves what was, otherwise a number, HG_CONF_UNLIMITED or
  * the default. */
@@ -57,6 +59,12 @@ HG_MUST_USE int hg_state_set_node(struct hg_state *state, const struct hg_state_
 /* Opcode 2a. */
 HG_MUST_USE int hg_state_set_throttle(struct hg_state *state, struct hg_span bucket,
                                       const struct hg_state_throttle *throttle);
+/* SetParam, of a tenant's option in text as the file has it; "" means back to the file's. -EINVAL
+   with *why: the option cannot be set so, or not to that. */
+HG_MUST_USE int hg_state_set_option(struct hg_state *state, struct hg_span bucket,
+                                    const char *option, const char *text, struct hg_conf_why *why);
+/* The options that can be set so, comma-separated with `head` in front of each. */
+void hg_state_list_options(const char *head, char *ret, size_t size);
 /* Opcode 2b. */
 HG_MUST_USE int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket,
                                         uint16_t status);
@@ -69,8 +77,7 @@ HG_MUST_USE int hg_state_create_bucket(struct hg_state *state, const struct hg_c
    deleted over restarts. */
 HG_MUST_USE int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
                                        struct hg_span bucket);
-/* Back to the file's. All of the node's settings, or the throttle properties and data limit of a
- * bucket. */
+/* Back to the file's. All of the node's settings, or everything that was set for a bucket. */
 void hg_state_unset_node(struct hg_state *state);
 void hg_state_unset_bucket(struct hg_state *state, struct hg_span bucket);
 

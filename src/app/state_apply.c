@@ -47,6 +47,8 @@ static void apply_limit(const struct hg_conf *conf, struct hg_conf_tenant *tenan
                         const struct hg_state_units *units, struct hg_conf_errors *errs)
 {
     unsigned line = tenant->lines[index];
+    if (units->mark == HG_STATE_ABSENT)
+        return;
     bool is_value = units->mark == HG_STATE_VALUE;
     if (line && line != HG_CONF_BY_OPCODE && (!is_value || *field != units->value))
         WARN(conf, line, "'%s' of tenant '%s' was set by opcode, this line has no effect",
@@ -56,23 +58,49 @@ static void apply_limit(const struct hg_conf *conf, struct hg_conf_tenant *tenan
     tenant->lines[index] = is_value ? HG_CONF_BY_OPCODE : 0;
 }
 
-static void apply_bucket(const struct hg_conf *conf, struct hg_conf_tenant *tenant,
-                         const struct hg_state_bucket *entry, struct hg_conf_errors *errs)
+/* Texts were checked when they were set; one that does not fit any more says so. */
+static int apply_text(const struct hg_conf *conf, struct hg_conf_tenant *tenant, size_t index,
+                      const char *text, struct hg_conf_errors *errs)
+{
+    const struct hg_conf_option *option = &hg_conf_scopes[HG_CONF_SCOPE_TENANT].options[index];
+    unsigned line = tenant->lines[index];
+    struct hg_conf_why why;
+    char *before = hg_conf_value_text(option, tenant);
+    int rc = before ? hg_conf_value_set(option, tenant, text, &why) : -ENOMEM;
+    if (rc == -EINVAL)
+        hg_conf_errors_add(errs, NULL, 0, "tenant '%s': %s", tenant->name, why.text);
+    if (!rc && line && line != HG_CONF_BY_OPCODE && strcmp(before, text) != 0)
+        WARN(conf, line, "'%s' of tenant '%s' was set by opcode, this line has no effect",
+             option->name, tenant->name);
+    free(before);
+    tenant->lines[index] = HG_CONF_BY_OPCODE;
+    return rc;
+}
+
+static int apply_bucket(const struct hg_conf *conf, struct hg_conf_tenant *tenant,
+                        const struct hg_state_bucket *entry, struct hg_conf_errors *errs)
 {
     tenant->data_limit_status = entry->data_limit;
+    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++) {
+        int rc = entry->texts[i] ? apply_text(conf, tenant, i, entry->texts[i], errs) : 0;
+        if (rc)
+            return rc;
+    }
     if (!entry->has_throttle)
-        return;
+        return 0;
     apply_limit(conf, tenant, HG_CONF_TENANT_reserved, &tenant->reserved, &entry->throttle.reserved,
                 errs);
     apply_limit(conf, tenant, HG_CONF_TENANT_hard_limit, &tenant->hard_limit,
                 &entry->throttle.hard_limit, errs);
+    return 0;
 }
 
 /* Tenants of the file: some go, the others are changed in place. */
-static void apply_to_file_tenants(struct hg_conf *conf, const struct hg_state *state,
-                                  struct hg_conf_errors *errs)
+static int apply_to_file_tenants(struct hg_conf *conf, const struct hg_state *state,
+                                 struct hg_conf_errors *errs)
 {
     size_t kept = 0;
+    int rc = 0;
     for (size_t i = 0; i < conf->tenants_count; i++) {
         struct hg_conf_tenant *tenant = &conf->tenants[i];
         unsigned line = tenant->lines[HG_CONF_TENANT_name];
@@ -88,13 +116,14 @@ static void apply_to_file_tenants(struct hg_conf *conf, const struct hg_state *s
             hg_conf_tenant_fini(tenant);
             continue;
         }
-        if (entry)
-            apply_bucket(conf, tenant, entry, errs);
+        if (entry && !rc)
+            rc = apply_bucket(conf, tenant, entry, errs);
         if (kept != i)
             conf->tenants[kept] = *tenant;
         kept++;
     }
     conf->tenants_count = kept;
+    return rc;
 }
 
 static int append_created(struct hg_conf *conf, const struct hg_state_bucket *entry,
@@ -113,8 +142,7 @@ static int append_created(struct hg_conf *conf, const struct hg_state_bucket *en
         WARN(conf, 0, "tenant '%s' is disabled: its upstream '%s' is gone", tenant->name,
              tenant->upstream);
     }
-    apply_bucket(conf, tenant, entry, errs);
-    return 0;
+    return apply_bucket(conf, tenant, entry, errs);
 }
 
 static int append_all_created(struct hg_conf *conf, const struct hg_state *state,
@@ -163,9 +191,10 @@ int hg_state_apply(const struct hg_conf *conf, const struct hg_state *state, str
     int rc = merged ? 0 : -ENOMEM;
     if (!rc) {
         apply_node(merged, state, errs);
-        apply_to_file_tenants(merged, state, errs);
-        rc = append_all_created(merged, state, errs);
+        rc = apply_to_file_tenants(merged, state, errs);
     }
+    if (!rc)
+        rc = append_all_created(merged, state, errs);
     if (!rc)
         rc = hg_conf_resolve(merged, errs);
     if (!rc)

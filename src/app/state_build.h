@@ -11,7 +11,8 @@ struct hg_state_bucket {
     bool has_throttle;
     bool deleted; /* a bucket of the file that stays deleted */
     uint16_t data_limit;
-    struct hg_state_throttle throttle; /* marks HG_STATE_DEFAULT or HG_STATE_VALUE */
+    struct hg_state_throttle throttle; /* HG_STATE_ABSENT: as the file has it */
+    char *texts[HG_CONF_TENANT_COUNT]; /* other options, as text; NULL: as the file has it */
     struct hg_conf_tenant *created;    /* or NULL; its own */
 };
 
@@ -21,6 +22,11 @@ struct hg_state {
     size_t count;
     size_t room;
 };
+
+/* Whether the option is among those whose text is kept. */
+bool hg_state_keeps_text(size_t option);
+/* Whether the entry has any. */
+bool hg_state_has_texts(const struct hg_state_bucket *entry);
 
 /* The entry of a name, or NULL. */
 struct hg_state_bucket *hg_state_find(const struct hg_state *state, const char *name, size_t len);

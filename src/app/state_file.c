@@ -5,6 +5,7 @@
 //      "node": {"capacity": 25000, "default_throttle_hard_limit": "unlimited"},
 //      "buckets": {"shop": {"throttle": {"reserved": 500, "hard_limit": "default"}, "data_limit":
 //      53},
+//                  "mugs": {"options": {"hotkey_mode": "observe"}},
 //                  "toys": {"created": {"upstream": "cache", "reserved": 10}},
 //                  "old": {"deleted": true}}}
 //
@@ -104,15 +105,50 @@ static int read_created(const json_t *settings, struct hg_state_bucket *entry,
     return rc;
 }
 
+/* Options whose text is kept, each as its type is written in JSON. */
+static int read_options(const json_t *object, struct hg_state_bucket *entry,
+                        struct hg_conf_why *why)
+{
+    const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
+    struct hg_conf_tenant tried;
+    const char *name;
+    json_t *value;
+    if (!json_is_object(object)) {
+        hg_strictjson_refuse("options", object, "an object", why);
+        return -EINVAL;
+    }
+    memset(&tried, 0, sizeof tried);
+    int rc = hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried);
+    json_object_foreach((json_t *)object, name, value)
+    {
+        const struct hg_conf_option *option = hg_conf_option_find(HG_CONF_SCOPE_TENANT, name);
+        size_t index = option ? (size_t)(option - info->options) : info->count;
+        if (!rc && !hg_state_keeps_text(index)) {
+            char list[256];
+            hg_state_list_options("", list, sizeof list);
+            hg_strictjson_unknown(name, list, why);
+            rc = -EINVAL;
+        }
+        if (!rc)
+            rc = hg_strictjson_set(option, &tried, value, why);
+        if (!rc && !(entry->texts[index] = hg_conf_value_text(option, &tried)))
+            rc = -ENOMEM;
+    }
+    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
+    return rc;
+}
+
 static int read_field(const char *key, const json_t *value, struct hg_state_bucket *entry,
                       struct hg_conf_why *why)
 {
     if (strcmp(key, "throttle") == 0) {
         entry->has_throttle = true;
-        entry->throttle = (struct hg_state_throttle){{HG_STATE_DEFAULT, 0}, {HG_STATE_DEFAULT, 0}};
+        entry->throttle = (struct hg_state_throttle){{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
         return read_units(value, key, throttle_keys, HG_COUNT_OF(throttle_keys), &entry->throttle,
                           why);
     }
+    if (strcmp(key, "options") == 0)
+        return read_options(value, entry, why);
     if (strcmp(key, "created") == 0)
         return read_created(value, entry, why);
     if (strcmp(key, "data_limit") == 0) {
@@ -133,7 +169,7 @@ static int read_field(const char *key, const json_t *value, struct hg_state_buck
         hg_strictjson_refuse(key, value, "true", why);
         return -EINVAL;
     }
-    hg_strictjson_unknown(key, "throttle, data_limit, created, deleted", why);
+    hg_strictjson_unknown(key, "throttle, options, data_limit, created, deleted", why);
     return -EINVAL;
 }
 
@@ -160,7 +196,8 @@ static int read_bucket(struct hg_state *state, const char *name, const json_t *o
         if (rc)
             return rc;
     }
-    if (!entry->deleted || (!entry->created && !entry->has_throttle && !entry->data_limit))
+    if (!entry->deleted || (!entry->created && !entry->has_throttle && !entry->data_limit &&
+                            !hg_state_has_texts(entry)))
         return 0;
     snprintf(why->text, sizeof why->text,
              "bucket '%s' is deleted and has settings (accepted: either)", name);
@@ -276,6 +313,24 @@ static bool write_created(json_t *object, const struct hg_conf_tenant *settings)
     return ok;
 }
 
+static bool write_options(json_t *object, const struct hg_state_bucket *entry)
+{
+    const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
+    struct hg_conf_tenant tried;
+    struct hg_conf_why why;
+    json_t *options = json_object();
+    memset(&tried, 0, sizeof tried);
+    bool ok = json_object_set_new(object, "options", options) == 0 &&
+              hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried) == 0;
+    for (size_t i = 0; ok && i < info->count; i++)
+        if (entry->texts[i])
+            ok = hg_conf_value_set(&info->options[i], &tried, entry->texts[i], &why) == 0 &&
+                 json_object_set_new(options, info->options[i].name,
+                                     hg_strictjson_get(&info->options[i], &tried)) == 0;
+    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
+    return ok;
+}
+
 static bool write_bucket(json_t *buckets, const struct hg_state_bucket *entry)
 {
     json_t *object = json_object();
@@ -287,6 +342,8 @@ static bool write_bucket(json_t *buckets, const struct hg_state_bucket *entry)
         ok = json_object_set_new(object, "throttle", throttle) == 0 &&
              write_units(throttle, throttle_keys, HG_COUNT_OF(throttle_keys), &entry->throttle);
     }
+    if (ok && hg_state_has_texts(entry))
+        ok = write_options(object, entry);
     if (ok && entry->data_limit)
         ok = json_object_set_new(object, "data_limit", json_integer(entry->data_limit)) == 0;
     if (ok && entry->deleted)

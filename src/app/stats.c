@@ -128,6 +128,27 @@ static struct hg_hist *merged_latency(const struct hg_process *process, unsigned
     return all;
 }
 
+/* The same of all operations of TableAPI, or of HBase. */
+static struct hg_hist *merged_api_latency(const struct hg_process *process, enum hg_api api)
+{
+    struct hg_hist *all = calloc(1, sizeof *all);
+    for (unsigned op = HG_OPS_CLASSIC; all != NULL && op < HG_OPS; op++)
+        for (unsigned w = 0; hg_op_rows[op].api == api && w < process->front.worker_count; w++)
+            hg_hist_merge(all, &process->workers[w].latency[op]);
+    return all;
+}
+
+static struct hg_hist *opcode_latency(const struct hg_process *process,
+                                      const struct hg_opcode_row *row)
+{
+    if (row->op_class == HG_OPCODE_CLASS_DATA)
+        return merged_latency(process, row->op);
+    if (row->op_class == HG_OPCODE_CLASS_TABLE)
+        return merged_api_latency(process,
+                                  row->code == HG_OPCODE_TABLE ? HG_API_TABLE : HG_API_HBASE);
+    return calloc(1, sizeof(struct hg_hist));
+}
+
 static void group_ops(struct hg_process *process, struct hg_job *job)
 {
     static const struct {
@@ -184,8 +205,7 @@ static void cmd_timer(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_EINVAL, "there is no opcode 0x%02x", job->extras.at[0]);
         return;
     }
-    struct hg_hist *hist = row->op_class == HG_OPCODE_CLASS_DATA ? merged_latency(process, row->op)
-                                                                 : calloc(1, sizeof *hist);
+    struct hg_hist *hist = opcode_latency(process, row);
     char text[128];
     bool any = false;
     if (hist == NULL) {

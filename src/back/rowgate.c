@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #define FIRST_BUCKETS   64 /* a power of two */
 #define GATES_PER_BLOCK 64
 
@@ -13,29 +15,52 @@ static struct hg_row_call *call_at(struct hg_list *node)
     return HG_CONTAINER_OF(node, struct hg_row_call, node);
 }
 
+static struct hg_row_call *call_at_turn(struct hg_list *turn)
+{
+    return HG_CONTAINER_OF(turn, struct hg_row_call, turn);
+}
+
+static void wake_rested(struct hg_rows *rows);
+
+/* The end of a turn: those whose time has come, and those that a cancel has let in. */
 static void on_ready(struct hg_hook *hook)
 {
-    hg_rowgate_run(HG_CONTAINER_OF(hook, struct hg_rows, ready_hook));
+    struct hg_rows *rows = HG_CONTAINER_OF(hook, struct hg_rows, ready_hook);
+    if (HG_UNLIKELY(!hg_list_empty(&rows->resting)))
+        wake_rested(rows);
+    hg_rowgate_run(rows);
+}
+
+static void on_rest(struct hg_timer *timer)
+{
+    (void)timer; /* the loop turns: see on_ready */
 }
 
 bool hg_rowgate_init(struct hg_rows *rows)
 {
     rows->buckets = calloc(FIRST_BUCKETS, sizeof *rows->buckets);
-    if (rows->buckets == NULL)
+    if (rows->buckets == NULL ||
+        hg_loop_timer_init(rows->loop, &rows->rest_timer, 0, on_rest) != 0) {
+        free(rows->buckets);
         return false;
+    }
     rows->bucket_count = FIRST_BUCKETS;
     rows->next_expiry_us = UINT64_MAX;
     hg_slab_init(&rows->gates, sizeof(struct hg_row_gate), GATES_PER_BLOCK);
     hg_list_init(&rows->crowded);
     hg_list_init(&rows->ready);
+    hg_list_init(&rows->resting);
+    rows->next_start_us = UINT64_MAX;
+    rows->prng.state = hg_now_us() ^ (uintptr_t)rows; /* no two workers rest alike */
     hg_loop_hook(rows->loop, HG_STAGE_READY, &rows->ready_hook, on_ready);
     return true;
 }
 
 void hg_rowgate_fini(struct hg_rows *rows)
 {
-    assert(rows->gate_count == 0 && hg_list_empty(&rows->ready));
+    assert(rows->gate_count == 0 && hg_list_empty(&rows->ready) && hg_list_empty(&rows->resting));
     hg_loop_unhook(&rows->ready_hook);
+    hg_loop_timer_fini(&rows->rest_timer);
     hg_slab_fini(&rows->gates);
     free(rows->buckets);
 }
@@ -118,6 +143,15 @@ static void drop(struct hg_rows *rows, struct hg_row_gate *gate)
     hg_slab_give_back(&rows->gates, gate);
 }
 
+bool hg_rows_uses(const struct hg_rows *rows, const struct hg_store *store)
+{
+    for (size_t i = 0; i < rows->bucket_count && rows->gate_count > 0; i++)
+        for (const struct hg_row_gate *gate = rows->buckets[i]; gate != NULL; gate = gate->next)
+            if (call_at(gate->inside.next)->store == store)
+                return true;
+    return false;
+}
+
 /* --- in and out --- */
 
 static bool may_enter(const struct hg_row_gate *gate, const struct hg_row_call *call)
@@ -176,7 +210,7 @@ bool hg_rowgate_enter(struct hg_rows *rows, struct hg_row_call *call)
 void hg_rowgate_leave(struct hg_row_call *call)
 {
     struct hg_row_gate *gate = call->gate;
-    if (call->step == HG_ROW_STEP_READY)
+    if (call->step == HG_ROW_STEP_READY || call->step == HG_ROW_STEP_RESTS)
         hg_list_remove(&call->turn);
     if (call->step != HG_ROW_STEP_NONE)
         hg_list_remove(&call->node);
@@ -219,6 +253,48 @@ void hg_rowgate_make_ready(struct hg_row_call *call)
     hg_list_append(&call->rows->ready, &call->turn);
 }
 
+/* The loop turns when the next one is to be started. */
+static void set_alarm(struct hg_rows *rows)
+{
+    uint64_t now_us = rows->loop->now_us;
+    uint64_t us = rows->next_start_us > now_us ? rows->next_start_us - now_us : 0;
+    if (hg_loop_timer_arm(&rows->rest_timer, us) != 0)
+        hg_loop_again(rows->loop);
+}
+
+void hg_rowgate_make_rest(struct hg_row_call *call, uint64_t us)
+{
+    struct hg_rows *rows = call->rows;
+    hg_loop_stamp(rows->loop);
+    call->step = HG_ROW_STEP_RESTS;
+    call->start_us = rows->loop->now_us + us;
+    hg_list_append(&rows->resting, &call->turn);
+    if (call->start_us < rows->next_start_us) {
+        rows->next_start_us = call->start_us;
+        set_alarm(rows);
+    }
+}
+
+static void wake_rested(struct hg_rows *rows)
+{
+    hg_loop_stamp(rows->loop);
+    if (rows->loop->now_us < rows->next_start_us)
+        return;
+    rows->next_start_us = UINT64_MAX;
+    HG_LIST_EACH(turn, &rows->resting)
+    {
+        struct hg_row_call *call = call_at_turn(turn);
+        if (call->start_us <= rows->loop->now_us) {
+            hg_list_remove(turn);
+            hg_rowgate_make_ready(call);
+        } else if (call->start_us < rows->next_start_us) {
+            rows->next_start_us = call->start_us;
+        }
+    }
+    if (!hg_list_empty(&rows->resting))
+        set_alarm(rows);
+}
+
 void hg_rowgate_run(struct hg_rows *rows)
 {
     struct hg_list *node;
@@ -226,7 +302,7 @@ void hg_rowgate_run(struct hg_rows *rows)
         return;
     rows->running = true;
     while ((node = hg_list_first(&rows->ready)) != NULL) {
-        struct hg_row_call *call = HG_CONTAINER_OF(node, struct hg_row_call, turn);
+        struct hg_row_call *call = call_at_turn(node);
         hg_list_remove(node);
         call->step = HG_ROW_STEP_ASKS;
         hg_rows_start(call);

@@ -12,6 +12,7 @@
 #define HG_BACK_ROWGATE_H
 
 #include "back/rows.h"
+#include "base/prng.h"
 #include "base/slab.h"
 
 enum hg_row_step {
@@ -19,6 +20,7 @@ enum hg_row_step {
     HG_ROW_STEP_WAITS, /* in its gate */
     HG_ROW_STEP_LATE,  /* taken out of its gate, about to be answered */
     HG_ROW_STEP_READY, /* inside, to be started */
+    HG_ROW_STEP_RESTS, /* inside, to be started later */
     HG_ROW_STEP_ASKS   /* inside, its store has a call of it */
 };
 
@@ -36,10 +38,14 @@ struct hg_rows {
     struct hg_slab gates;
     struct hg_row_gate **buckets;
     size_t bucket_count, gate_count;
-    struct hg_list crowded;  /* gates where somebody waits */
-    uint64_t next_expiry_us; /* nobody who waits is late before it */
-    struct hg_list ready;    /* by hg_row_call.turn */
-    bool running;            /* the ready list is being worked off */
+    struct hg_list crowded;     /* gates where somebody waits */
+    uint64_t next_expiry_us;    /* nobody who waits is late before it */
+    struct hg_list ready;       /* by hg_row_call.turn */
+    bool running;               /* the ready list is being worked off */
+    struct hg_list resting;     /* by hg_row_call.turn */
+    uint64_t next_start_us;     /* nobody who rests is to be started before it */
+    struct hg_timer rest_timer; /* makes the loop turn then */
+    struct hg_prng prng;
     struct hg_hook ready_hook;
 };
 
@@ -56,6 +62,8 @@ void hg_rowgate_take_late(struct hg_rows *rows, uint64_t now_us, struct hg_list 
 
 /* A call that is inside is to be started (again). */
 void hg_rowgate_make_ready(struct hg_row_call *call);
+/* The same, but in so many microseconds. */
+void hg_rowgate_make_rest(struct hg_row_call *call, uint64_t us);
 /* Starts what is ready, until nothing is; does nothing when that is under way already. The last
    thing that an entry from outside does. */
 void hg_rowgate_run(struct hg_rows *rows);

@@ -8,7 +8,8 @@
 
 #include "back/rowgate.h"
 
-#define TEXT_BYTES 128
+#define TEXT_BYTES     128
+#define EAGER_ATTEMPTS 3 /* without a rest */
 
 const char hg_rows_too_many[] = "others have changed the row before each of 64 attempts to do so";
 _Static_assert(HG_ROWS_ATTEMPTS == 64, "the text names the number");
@@ -102,6 +103,13 @@ void hg_rows_ask(struct hg_row_call *row,
     on_room(call);
 }
 
+/* How long a call rests before the next attempt: up to 2, 4, 8 and then 16 ms. */
+static uint64_t rest_us(struct hg_rows *rows, unsigned lost)
+{
+    uint64_t most_us = (uint64_t)1000 << (lost < 4 ? lost : 4);
+    return hg_prng_below(&rows->prng, most_us);
+}
+
 bool hg_rows_again(struct hg_row_call *row)
 {
     struct hg_rows *rows = row->rows;
@@ -110,8 +118,12 @@ bool hg_rows_again(struct hg_row_call *row)
         hg_counter_add(&rows->counters->given_up, 1);
         return false;
     }
-    hg_rowgate_make_ready(row);
-    hg_rowgate_run(rows);
+    if (row->attempts <= EAGER_ATTEMPTS) {
+        hg_rowgate_make_ready(row);
+        hg_rowgate_run(rows);
+    } else {
+        hg_rowgate_make_rest(row, rest_us(rows, row->attempts - EAGER_ATTEMPTS));
+    }
     return true;
 }
 

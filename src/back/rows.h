@@ -8,7 +8,9 @@
 // The gate of a row lets calls of this worker through in the order in which they came: any number
 // of readers, or one writer. So calls of one client for one row keep their order, calls of one
 // worker do not fight, and conflicts come from other workers only, where one of the contenders
-// always wins. Waiting in the gate ends at the call's deadline. Worker's thread only.
+// always wins. Workers that run in step would let the same one win again and again: after a few
+// attempts a call rests for a while that is left to chance, longer the more it has lost. Waiting in
+// the gate ends at the call's deadline. Worker's thread only.
 #ifndef HG_BACK_ROWS_H
 #define HG_BACK_ROWS_H
 
@@ -62,6 +64,7 @@ struct hg_row_call {
     unsigned attempts;
     uint8_t step;
     uint64_t read_bytes, written_bytes;
+    uint64_t start_us; /* rests until then */
 };
 
 struct hg_rows_counters {
@@ -71,9 +74,12 @@ struct hg_rows_counters {
 };
 
 HG_MUST_USE struct hg_rows *hg_rows_new(struct hg_loop *loop, struct hg_rows_counters *counters);
-/* When no call is under way. Nor is a store freed while a call of it waits in a gate behind one
-   that was cancelled: what waits there is started at the end of the turn. */
+/* When no call is under way. */
 void hg_rows_free(struct hg_rows *rows);
+
+/* Is a call for this store under way? Until there is none the store is not freed, even though it
+   is drained: calls that wait in a gate, or rest, are not the store's. Walks over all gates. */
+bool hg_rows_uses(const struct hg_rows *rows, const struct hg_store *store);
 
 void hg_rows_submit(struct hg_rows *rows, struct hg_row_call *call);
 /* The client has gone: after it on_done is not called, and the call may be freed. Nobody else's

@@ -110,13 +110,32 @@ enum { RESERVED, HARD_LIMIT, UNITS };
 static const char *const unit_names[UNITS] = {"reserved", "hard_limit"};
 static const char *const unit_stats[UNITS] = {"throttle_reserved", "throttle_hard_limit"};
 
+/* Options of a bucket that go by SetParam, one by one, as text. */
+static const char *const param_names[] = {"kv_hotkey_throttle_threshold", "hotkey_mode",
+                                          "hotkey_control", "hotkey_tracking"};
+#define PARAMS HG_COUNT_OF(param_names)
+
 struct bucket_change {
     const char *bucket;
+    const char *params[PARAMS]; /* NULL: not given */
     bool given[UNITS];
     json_t *units[UNITS]; /* NULL: the default */
     bool data_limit_given;
     uint16_t data_limit;
 };
+
+static int say_no_option(const char *name, const char *verb)
+{
+    char list[256] = "";
+    for (size_t p = 0; p < PARAMS; p++) {
+        strncat(list, ", ", sizeof list - strlen(list) - 1);
+        strncat(list, param_names[p], sizeof list - strlen(list) - 1);
+    }
+    return hg_ctl_say(HG_CTL_USAGE,
+                      "'%s' is no option of a bucket that can be %s (accepted: reserved, "
+                      "hard_limit, data_limit%s)",
+                      name, verb, list);
+}
 
 static int parse_data_limit(const char *value, uint16_t *ret)
 {
@@ -143,11 +162,18 @@ static int parse_bucket_option(struct bucket_change *change, const char *name, c
         change->given[u] = true;
         return parse_units(name, value, &change->units[u]);
     }
+    for (size_t p = 0; p < PARAMS; p++) {
+        if (strcmp(name, param_names[p]) != 0)
+            continue;
+        if (change->params[p] != NULL)
+            return hg_ctl_say(HG_CTL_USAGE, "%s is given twice", name);
+        if (value[0] == '\0')
+            return hg_ctl_say(HG_CTL_USAGE, "%s= has no value (unset bucket takes it back)", name);
+        change->params[p] = value;
+        return HG_CTL_OK;
+    }
     if (strcmp(name, "data_limit") != 0)
-        return hg_ctl_say(HG_CTL_USAGE,
-                          "'%s' is no option of a bucket that can be set (accepted: reserved, "
-                          "hard_limit, data_limit)",
-                          name);
+        return say_no_option(name, "set");
     change->data_limit_given = true;
     return parse_data_limit(value, &change->data_limit);
 }
@@ -216,6 +242,20 @@ static int keep_others(struct hg_ctl *ctl, struct bucket_change *change)
     return code;
 }
 
+static int send_param(struct hg_ctl *ctl, const char *bucket, const char *name, const char *value)
+{
+    char path[HG_CTL_BUCKET_NAME_MAX + 64], what[HG_CTL_BUCKET_NAME_MAX + 32];
+    struct hg_ctl_reply reply;
+    snprintf(path, sizeof path, "tenant.%s.%s", bucket, name);
+    snprintf(what, sizeof what, "set bucket '%s'", bucket);
+    struct hg_ctl_request request = {
+        .opcode = HG_OPCODE_SET_PARAM, .key = hg_span_str(path), .value = hg_span_str(value)};
+    int code = hg_ctl_ask(ctl, &request, &reply);
+    if (code == HG_CTL_OK && reply.status != HG_STATUS_SUCCESS)
+        code = hg_ctl_refused(&reply, what);
+    return code;
+}
+
 static int send_bucket(struct hg_ctl *ctl, struct bucket_change *change)
 {
     int code = keep_others(ctl, change);
@@ -229,6 +269,9 @@ static int send_bucket(struct hg_ctl *ctl, struct bucket_change *change)
     }
     if (code == HG_CTL_OK && change->data_limit_given)
         code = send_data_limit(ctl, "set", change->bucket, change->data_limit);
+    for (size_t p = 0; code == HG_CTL_OK && p < PARAMS; p++)
+        if (change->params[p] != NULL)
+            code = send_param(ctl, change->bucket, param_names[p], change->params[p]);
     return code;
 }
 
@@ -251,7 +294,7 @@ int hg_ctl_set(struct hg_ctl *ctl)
 
 /* ---- unset ---- */
 
-#define PATHS_MAX 4
+#define PATHS_MAX 8
 
 struct paths {
     const char *path[PATHS_MAX];
@@ -321,6 +364,17 @@ static bool has_data_limit(struct hg_ctl *ctl, const char *bucket, int *ret_code
     return limited;
 }
 
+static bool can_unset(const char *name)
+{
+    for (int u = 0; u < UNITS; u++)
+        if (strcmp(name, unit_names[u]) == 0)
+            return true;
+    for (size_t p = 0; p < PARAMS; p++)
+        if (strcmp(name, param_names[p]) == 0)
+            return true;
+    return false;
+}
+
 static int unset_bucket(struct hg_ctl *ctl)
 {
     const char *bucket = hg_ctl_bucket_name(ctl, "unset");
@@ -334,16 +388,15 @@ static int unset_bucket(struct hg_ctl *ctl)
     for (int i = 2; i < ctl->arg_count; i++) {
         if (strcmp(ctl->args[i], "data_limit") == 0)
             data_limit = true;
-        else if (strcmp(ctl->args[i], "reserved") == 0 || strcmp(ctl->args[i], "hard_limit") == 0)
-            add_path(&paths, head, ctl->args[i]);
+        else if (!can_unset(ctl->args[i]))
+            return say_no_option(ctl->args[i], "unset");
         else
-            return hg_ctl_say(HG_CTL_USAGE,
-                              "'%s' is no option of a bucket that can be unset (accepted: "
-                              "reserved, hard_limit, data_limit)",
-                              ctl->args[i]);
+            add_path(&paths, head, ctl->args[i]);
     }
     for (int u = 0; ctl->arg_count == 2 && u < UNITS; u++)
         add_path(&paths, head, unit_names[u]);
+    for (size_t p = 0; ctl->arg_count == 2 && p < PARAMS; p++)
+        add_path(&paths, head, param_names[p]);
     int code = hg_ctl_connect(ctl);
     if (code == HG_CTL_OK && ctl->arg_count == 2)
         data_limit = has_data_limit(ctl, bucket, &code);

@@ -60,11 +60,19 @@ void hg_table_answer(struct hg_table *table, const struct hg_table_reply *reply,
     hg_table_free(table);
 }
 
+void hg_table_answer_refused(struct hg_table *table, const struct hg_refusal *refusal,
+                             const char *server)
+{
+    struct hg_request *request = take_request(table);
+    hg_answer_settle_units(request, table->read_units, table->write_units);
+    hg_answer_error(request, hg_answer_visible_status(request, refusal->status), refusal, server);
+    hg_table_free(table);
+}
+
 void hg_table_answer_error(struct hg_table *table, uint16_t status, struct hg_span text,
                            const char *server)
 {
     char words[512];
-    struct hg_request *request = take_request(table);
     struct hg_refusal refusal = {status, hg_table_outcome(status), NULL, HG_SPAN_NONE,
                                  HG_SPAN_NONE};
     if (text.len > 0) {
@@ -72,9 +80,7 @@ void hg_table_answer_error(struct hg_table *table, uint16_t status, struct hg_sp
                  (const char *)text.at);
         refusal.text = words;
     }
-    hg_answer_settle_units(request, table->read_units, table->write_units);
-    hg_answer_error(request, hg_answer_visible_status(request, status), &refusal, server);
-    hg_table_free(table);
+    hg_table_answer_refused(table, &refusal, server);
 }
 
 void hg_table_answer_fault(struct hg_table *table, enum hg_fault fault, struct hg_span text,

@@ -346,8 +346,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     return HG_STEP_WAIT;
 }
 
-/* For a bucket that is not live. */
-static struct hg_refusal ended(const struct hg_bucket *bucket)
+struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket)
 {
     if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
         return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
@@ -364,7 +363,7 @@ static enum hg_step resume(struct hg_session *session, const struct hg_frame *fr
     struct hg_request *request = session->waiting;
     session->waiting = NULL;
     if (HG_UNLIKELY(!hg_bucket_live(request->lane->bucket))) {
-        struct hg_refusal refusal = ended(request->lane->bucket);
+        struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
         hg_answer_refusal(request, &refusal);
         return HG_STEP_NEXT;
     }
@@ -445,7 +444,7 @@ static bool may(struct hg_session *session, const struct hg_frame *frame, uint32
     }
     struct hg_bucket *bucket = session->lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
-        struct hg_refusal refusal = ended(bucket);
+        struct hg_refusal refusal = hg_dispatch_ended(bucket);
         refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
         return false;
     }
@@ -538,78 +537,6 @@ enum hg_step hg_dispatch(struct hg_session *session, const struct hg_frame *fram
     return hg_job_start(session, frame);
 }
 
-/* ---- ends without a result ---- */
-
-static void leave_store(struct hg_request *request)
-{
-    if (request->table != NULL) {
-        hg_table_cancel(request);
-        return;
-    }
-    if (request->guard != NULL) {
-        hg_rows_cancel_guard(request->guard);
-        hg_slab_give_back(&request->session->worker->tables.guards, request->guard);
-        request->guard = NULL;
-        return;
-    }
-    struct hg_store *store = request->call.place.store;
-    if (store != NULL && (request->call.place.pending || request->call.place.waiting))
-        store->ops->cancel(store, &request->call);
-}
-
-/* Takes the waiting request out of the queue that it waits in. */
-static void end_wait(struct hg_session *session)
-{
-    if (session->wait == HG_WAIT_CREDITS)
-        hg_held_leave(session);
-    else
-        leave_store(session->waiting);
-}
-
-void hg_dispatch_refuse_waiting(struct hg_session *session)
-{
-    struct hg_request *request = session->waiting;
-    /* One that the credits have let go is carried out, unless nothing is looked at any more. */
-    if (request == NULL || (session->wait == HG_WAIT_NONE && !session->closing))
-        return;
-    /* One that only follows its own client's earlier one, which is under way, will not be long. */
-    if (session->wait == HG_WAIT_ROOM && request->follows && !session->closing)
-        return;
-    bool credits = session->wait != HG_WAIT_ROOM;
-    end_wait(session);
-    struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
-                                 credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
-                                 session->hung_up ? "the client stopped sending while it waited"
-                                                  : "the server is going down",
-                                 HG_SPAN_NONE, HG_SPAN_NONE};
-    hg_answer_refusal(request, &refusal);
-}
-
-void hg_dispatch_refuse_ended(struct hg_session *session)
-{
-    struct hg_request *request = session->waiting;
-    if (request == NULL || hg_bucket_live(request->lane->bucket))
-        return;
-    struct hg_refusal refusal = ended(request->lane->bucket);
-    end_wait(session);
-    hg_answer_refusal(request, &refusal);
-}
-
-void hg_dispatch_cancel(struct hg_request *request)
-{
-    struct hg_worker *worker = request->session->worker;
-    if (request->state != HG_REQUEST_DONE) {
-        leave_store(request);
-        hg_answer_gone(request);
-    }
-    hg_blob_unref(request->reply);
-    hg_blob_unref(request->value_blob);
-    hg_blob_unref(request->key);
-    if (request->lane != NULL)
-        hg_worker_leave_lane(worker, request->lane);
-    hg_slab_give_back(&worker->requests, request);
-}
-
 /* ---- what table.c shares ---- */
 
 enum hg_step hg_dispatch_say(struct hg_session *session, const struct hg_frame *frame,
@@ -648,7 +575,7 @@ struct hg_store *hg_dispatch_store(struct hg_worker *worker, const struct hg_buc
                                    struct hg_refusal *ret_why)
 {
     if (!hg_bucket_live(bucket)) {
-        *ret_why = ended(bucket);
+        *ret_why = hg_dispatch_ended(bucket);
         return NULL;
     }
     *ret_why = no_store;

@@ -22,6 +22,8 @@ enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_
 /* A request at the end of the session's queue, charged with an estimate; NULL: no memory. */
 HG_MUST_USE struct hg_request *hg_dispatch_request(struct hg_session *session,
                                                    const struct hg_frame *frame, enum hg_op op);
+/* Why a bucket that is not live refuses. */
+struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket);
 /* The last of the session's requests for the key that a store, or a row, is busy with; or NULL. */
 struct hg_request *hg_dispatch_pending(const struct hg_session *session, uint32_t key_hash);
 /* The bucket's store on this worker; NULL, with the refusal, when the bucket has ended or the store

@@ -7,6 +7,8 @@
 #include "front/table_in.h"
 #include "proto/hello.h"
 
+#define PARTS_A_TURN 4 /* of ranges, each of about a millisecond at most */
+
 /* A frame, and what is known of it. */
 struct incoming {
     struct hg_session *session;
@@ -360,8 +362,13 @@ void hg_tables_go_on(struct hg_worker *worker)
     struct hg_list now, *node;
     hg_list_init(&now);
     hg_list_splice(&now, &worker->tables.ranges);
-    while ((node = hg_list_first(&now)) != NULL) {
+    for (unsigned n = 0; n < PARTS_A_TURN && (node = hg_list_first(&now)) != NULL; n++) {
         hg_list_remove(node);
         hg_table_read_on(HG_CONTAINER_OF(node, struct hg_table, node));
     }
+    /* Those whose turn did not come stay in front of those that came back. */
+    hg_list_splice(&now, &worker->tables.ranges);
+    hg_list_splice(&worker->tables.ranges, &now);
+    if (!hg_list_empty(&worker->tables.ranges))
+        hg_loop_again(&worker->loop);
 }

@@ -90,6 +90,9 @@ void hg_table_answer(struct hg_table *table, const struct hg_table_reply *reply,
                      enum hg_outcome outcome, const char *server);
 void hg_table_answer_error(struct hg_table *table, uint16_t status, struct hg_span text,
                            const char *server);
+/* The same with an outcome that the status does not tell. */
+void hg_table_answer_refused(struct hg_table *table, const struct hg_refusal *refusal,
+                             const char *server);
 void hg_table_answer_fault(struct hg_table *table, enum hg_fault fault, struct hg_span text,
                            const char *server);
 /* Nothing was done: all is given back. */

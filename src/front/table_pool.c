@@ -188,6 +188,6 @@ int64_t hg_table_now_ms(struct hg_worker *worker)
 
 struct hg_families hg_table_families(const struct hg_table *table)
 {
-    (void)table;
-    return (struct hg_families){NULL, 0};
+    return hg_directory_families(table->worker->directory, table->request->lane->bucket,
+                                 table->msg.table);
 }

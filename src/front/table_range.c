@@ -22,6 +22,18 @@ const struct hg_refusal hg_table_no_ranges = {
     "here too",
     HG_SPAN_NONE, HG_SPAN_NONE};
 
+static const struct hg_refusal too_large = {
+    HG_STATUS_E2BIG, HG_OUTCOME_TOO_LARGE,
+    "a query of more than 65536 bytes cannot have a session: make it smaller, or limit it to one "
+    "reply",
+    HG_SPAN_NONE, HG_SPAN_NONE};
+
+static const struct hg_refusal too_many = {
+    HG_STATUS_EBUSY, HG_OUTCOME_NOT_DONE,
+    "the tenant has as many sessions as its table_sessions allows: end one, or wait until one "
+    "expires",
+    HG_SPAN_NONE, HG_SPAN_NONE};
+
 static const struct hg_refusal no_memory = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
                                             "no memory is left for the request", HG_SPAN_NONE,
                                             HG_SPAN_NONE};
@@ -130,25 +142,19 @@ static bool keep_session(struct hg_table *table, uint64_t *ret_id)
         return true;
     }
     if (table->body.len > HG_CURSOR_BODY_MAX) {
-        hg_table_answer_error(table, HG_STATUS_E2BIG,
-                              HG_SPAN_LIT("a query of more than 65536 bytes cannot have a session: "
-                                          "make it smaller, or limit it to one reply"),
-                              NULL);
+        hg_table_answer_refused(table, &too_large, NULL);
         return false;
     }
     cursor = hg_cursor_new(table->reader, table->body);
     if (cursor == NULL) {
-        hg_table_answer_error(table, HG_STATUS_ENOMEM, hg_span_str(no_memory.text), NULL);
+        hg_table_answer_refused(table, &no_memory, NULL);
         return false;
     }
     if (hg_cursors_add(cursors, cursor, table->request->lane->bucket, worker->index,
                        worker->loop.now_us, ret_id))
         return true;
     hg_cursor_free(cursor);
-    hg_table_answer_error(table, HG_STATUS_EBUSY,
-                          HG_SPAN_LIT("the tenant has as many sessions as its table_sessions "
-                                      "allows: end one, or wait until one expires"),
-                          NULL);
+    hg_table_answer_refused(table, &too_many, NULL);
     return false;
 }
 

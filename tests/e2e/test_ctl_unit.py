@@ -299,10 +299,14 @@ def test_unset_everything():
             (Op.STAT, b"bucket_details shop", b""),
             (Op.SET_BUCKET_DATA_LIMIT, b"shop", b"\0\0"),
             (Op.SET_PARAM, b"tenant.shop.reserved", b""),
-            (Op.SET_PARAM, b"tenant.shop.hard_limit", b"")]
+            (Op.SET_PARAM, b"tenant.shop.hard_limit", b""),
+            (Op.SET_PARAM, b"tenant.shop.kv_hotkey_throttle_threshold", b""),
+            (Op.SET_PARAM, b"tenant.shop.hotkey_mode", b""),
+            (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
+            (Op.SET_PARAM, b"tenant.shop.hotkey_tracking", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT, Op.SET_PARAM, Op.SET_PARAM]
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 6
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
         assert [frame.key for frame in server.sent] == [

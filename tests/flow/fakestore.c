@@ -61,7 +61,8 @@ static struct kept *keep(struct fakestore *store, struct hg_call *call)
     kept->initial = call->initial;
     assert(call->key.len < sizeof kept->key && call->prefix.len < sizeof kept->prefix);
     memcpy(kept->key, call->key.at, call->key.len);
-    memcpy(kept->prefix, call->prefix.at, call->prefix.len);
+    if (call->prefix.len > 0)
+        memcpy(kept->prefix, call->prefix.at, call->prefix.len);
     kept->value = must_alloc(call->value.len);
     kept->value_len = call->value.len;
     if (call->value.len > 0)

@@ -48,8 +48,7 @@ UNIT_TESTS += tests/flow/t_session tests/flow/t_session_end tests/flow/t_session
 check_LIBRARIES = tests/flow/libstage.a
 endif
 HG_STAGE_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests/flow
-HG_STAGE_LIBS = tests/flow/libstage.a libfront.a libio.a libcore.a libproto.a libbase.a \
-	$(EVENT_LIBS) $(CMOCKA_LIBS)
+HG_STAGE_LIBS = tests/flow/libstage.a libfront.a $(HG_BACK_TEST_LIBS)
 tests_flow_libstage_a_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_libstage_a_SOURCES = tests/flow/scene.h tests/flow/tight.h tests/flow/stage.c tests/flow/stage.h \
 	tests/flow/stagehooks.c tests/flow/stagehooks.h tests/flow/fakestore.c \

@@ -78,6 +78,15 @@ static inline void rowscene_turn(struct rowscene *s)
     hg_loop_turn(&s->worker.loop, false);
 }
 
+/* Turns until nobody rests, with time going by. */
+static inline void rowscene_let_rest(struct rowscene *s)
+{
+    for (unsigned i = 0; i < 1000 && !hg_list_empty(&s->rows->resting); i++) {
+        rowscene_now_us += 1000;
+        hg_loop_turn(&s->worker.loop, false);
+    }
+}
+
 /* Answers the oldest call that the store has, which must be this operation. */
 static inline void rowscene_answer(struct rowscene *s, enum hg_op op)
 {

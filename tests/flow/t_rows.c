@@ -221,6 +221,7 @@ static void conflicts(void **state)
     rowscene_answer(s, HG_OP_GET);
     fakestore_say(fakestore_first(s->fake), HG_STATUS_NOT_STORED);
     put_row(s, op, HG_API_TABLE, 30);
+    rowscene_let_rest(s);
     rowscene_answer(s, HG_OP_GET);
     assert_int_equal(op->done, 0);
     rowscene_answer(s, HG_OP_SET);
@@ -256,9 +257,12 @@ static void gives_up(void **state)
     put_row(s, &ops[0], HG_API_TABLE, 1);
     s->fake->on_submit = change_before_set;
     hg_rows_submit(s->rows, &ops[0].row);
+    rowscene_let_rest(s);
     assert_int_equal(ops[0].done, 1);
     assert_int_equal(ops[0].end.fault, HG_FAULT_NONE);
     assert_int_equal(ops[0].end.status, HG_STATUS_EBUSY);
+    uint64_t took_us = rowscene_now_us - ROWSCENE_START_US; /* 60 rests, of 8 ms on average */
+    assert_true(took_us > 200000 && took_us < 1000000);
     assert_int_equal(ops[0].end.written_bytes, 0);
     assert_string_equal(ops[0].text,
                         "others have changed the row before each of 64 attempts to do so");

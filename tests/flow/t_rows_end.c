@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
+
 #define LATE_US 1000000
 
 static struct rowop ops[8];
@@ -104,6 +106,72 @@ static void cancel_without_room(void **state)
     cancel(1);
     assert_int_equal(s->fake->cancels, 2);
     assert_int_equal(ops[0].done + ops[1].done, 0);
+}
+
+/* Loses `times` attempts. */
+static void lose(struct rowscene *s, unsigned times)
+{
+    while (times-- > 0) {
+        rowscene_let_rest(s);
+        rowscene_answer(s, HG_OP_GET);
+        fakestore_say(fakestore_first(s->fake), HG_STATUS_KEY_EEXISTS);
+    }
+}
+
+/* From the fourth lost attempt on a call rests, holds its gate, and can be cancelled. */
+static void rests(void **state)
+{
+    struct rowscene *s = *state;
+    s->rows->prng.state = 1;
+    begin(s, 0, ROWOP_ADD);
+    begin(s, 1, ROWOP_ADD);
+    assert_true(hg_rows_uses(s->rows, s->store));
+    lose(s, 3);
+    assert_int_equal(ops[0].row.step, HG_ROW_STEP_ASKS);
+    lose(s, 1);
+    assert_int_equal(ops[0].row.step, HG_ROW_STEP_RESTS);
+    assert_true(ops[0].row.start_us > rowscene_now_us + 1);
+    assert_true(ops[0].row.start_us <= rowscene_now_us + 2000);
+    assert_true(s->store->ops->drained(s->store) && hg_rows_uses(s->rows, s->store));
+    rowscene_turn(s);
+    assert_int_equal(fakestore_pending(s->fake), 0);
+    rowscene_now_us = ops[0].row.start_us - 1;
+    rowscene_turn(s);
+    rowscene_answer_all(s);
+    assert_true(ops[0].done == 1 && ops[0].n == 1 && ops[0].applied == 5);
+    assert_true(ops[1].done == 1 && ops[1].n == 2);
+    fini(2);
+    begin(s, 2, ROWOP_ADD);
+    begin(s, 3, ROWOP_ADD);
+    lose(s, 4);
+    cancel(2);
+    assert_true(hg_list_empty(&s->rows->resting));
+    rowscene_turn(s);
+    rowscene_answer_all(s);
+    assert_int_equal(ops[3].n, 3);
+    rowop_fini(&ops[3]);
+    assert_false(hg_rows_uses(s->rows, s->store));
+}
+
+/* The loop turns by itself when a rest is over. */
+static void wakes_from_rest(void **state)
+{
+    struct rowscene *s = *state;
+    s->worker.loop.clock = hg_now_us;
+    rowop_init(&ops[0], s->store, ROWOP_ADD, "table", "row");
+    hg_rows_submit(s->rows, &ops[0].row);
+    lose(s, 4);
+    for (unsigned i = 0; i < 5; i++) {
+        while (fakestore_pending(s->fake) == 0)
+            hg_loop_turn(&s->worker.loop, true);
+        lose(s, 1);
+    }
+    while (fakestore_pending(s->fake) == 0)
+        hg_loop_turn(&s->worker.loop, true);
+    rowscene_answer_all(s);
+    assert_int_equal(ops[0].applied, 10);
+    assert_int_equal(ops[0].done, 1);
+    fini(1);
 }
 
 /* After the end a cancel does nothing. */
@@ -358,6 +426,8 @@ int main(void)
         ROW_TEST(cancel_while_reading),
         ROW_TEST(cancel_while_writing),
         ROW_TEST(cancel_without_room),
+        ROW_TEST(rests),
+        ROW_TEST(wakes_from_rest),
         ROW_TEST(cancel_afterwards),
         ROW_TEST(late_in_the_gate),
         ROW_TEST(late_and_cancelled),

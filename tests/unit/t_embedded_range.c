@@ -57,7 +57,8 @@ static int compare_keys(const void *a, const void *b)
 static void ask_of_key(struct ask *ask, enum hg_op op, struct hg_span key, struct hg_span value)
 {
     ask_init(ask, &world, op, "");
-    memcpy(ask->key, key.at, key.len);
+    if (key.len > 0)
+        memcpy(ask->key, key.at, key.len);
     ask->call.key = hg_span(ask->key, key.len);
     ask->call.value = value;
 }

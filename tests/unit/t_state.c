@@ -418,7 +418,7 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
         {"{\"version\":1,\"buckets\":{\"a\":1}}",
          BROKEN "bad value '1' of 'a' (accepted: an object)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"y\":1}}}",
-         BROKEN "unknown key 'y' (accepted: throttle, data_limit, created, deleted)\n"},
+         BROKEN "unknown key 'y' (accepted: throttle, options, data_limit, created, deleted)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"throttle\":{\"reserve\":1}}}}",
          BROKEN "unknown key 'reserve' (accepted: reserved, hard_limit)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"data_limit\":52}}}",
