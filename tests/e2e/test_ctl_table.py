@@ -5,6 +5,7 @@ written here; and the example of a Python client, as the manual shows it."""
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -142,6 +143,20 @@ def test_lines_of_hybrid_that_are_wrong(line, names):
     done = headgatectl("hbase", "hybrid", "t", check=False, stdin=line, server="127.0.0.1:1")
     assert (done.returncode, done.stdout) == (USAGE, ""), done
     assert "line 1" in done.stderr and names in done.stderr, done
+
+
+def test_the_manual_has_every_option_and_operation():
+    with open(os.path.join(ROOT, "doc", "headgatectl.1")) as page:
+        manual = page.read()
+    shown = headgatectl("--help").stdout
+    options = re.findall(r"^  --([a-z-]+)", shown[shown.index("options of verbs"):], re.M)
+    assert len(options) > 25
+    for option in options:
+        assert re.search(r"-%s\b" % option, manual), option
+    for word in ([op.name.lower() for op in T if not op.name.startswith("QUERY_")] +
+                 [op.name.lower() for op in H if not op.name.startswith("SCAN_")]):
+        assert re.search(r"^\.It Cm (table|hbase) .*\b%s\b" % word, manual, re.M), word
+        assert word in shown, word
 
 
 # ---- table ----
