@@ -7,6 +7,10 @@ dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/cre
 	doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/users.md
 	doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/users.md
 dist_doc_DATA += doc/tables.md
+	doc/hbase.md doc/operations.md doc/performance.md doc/protocol.md doc/stores.md doc/tables.md \
+	doc/users.md
+examplesdir = $(docdir)/examples
+dist_examples_DATA = doc/examples/table_client.py
 
 # Writes the manual's lists anew from the program's tables.
 update-manual: headgate$(EXEEXT) tests/tools/manualdump$(EXEEXT)

@@ -140,6 +140,35 @@ static void slab(void)
     hg_slab_fini(&pool);
 }
 
+/* ---- rows ---- */
+
+/* INSERT_OR_UPDATE of one of eight columns, without reading and writing the document. */
+static void row_apply(void)
+{
+    struct hg_column columns[8];
+    struct hg_arena arena;
+    struct hg_row_outcome outcome;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < 8; i++)
+        columns[i] = (struct hg_column){hg_span("column_0column_1column_2column_3"
+                                                "column_4column_5column_6column_7" +
+                                                    8 * i,
+                                                8),
+                                        {.kind = HG_VALUE_INTEGER, .integer = (int64_t)i}};
+    struct hg_row row = {.api = HG_API_TABLE, .entity = {columns, 8}};
+    struct hg_column change = columns[5];
+    struct hg_table_item item = {.op = HG_OP_TABLE_INSERT_OR_UPDATE, .entity = {&change, 1}};
+    hg_arena_init(&arena, 1 << 20);
+    for (unsigned long i = 0; i < iterations; i++) {
+        change.value.integer = (int64_t)i;
+        hg_tableop_apply(&row, &item, &arena, &outcome);
+        sum += outcome.row.entity.count;
+        hg_arena_reset(&arena);
+    }
+    hg_arena_fini(&arena);
+    sink = sum;
+}
+
 /* ---- hot keys ---- */
 
 #define HOT_KEYS 1000000
@@ -217,35 +246,6 @@ static void hot_update(void)
     sink = hg_hotkey_min(hot_all);
 }
 
-/* ---- rows ---- */
-
-/* INSERT_OR_UPDATE of one of eight columns, without reading and writing the document. */
-static void row_apply(void)
-{
-    struct hg_column columns[8];
-    struct hg_arena arena;
-    struct hg_row_outcome outcome;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < 8; i++)
-        columns[i] = (struct hg_column){hg_span("column_0column_1column_2column_3"
-                                                "column_4column_5column_6column_7" +
-                                                    8 * i,
-                                                8),
-                                        {.kind = HG_VALUE_INTEGER, .integer = (int64_t)i}};
-    struct hg_row row = {.api = HG_API_TABLE, .entity = {columns, 8}};
-    struct hg_column change = columns[5];
-    struct hg_table_item item = {.op = HG_OP_TABLE_INSERT_OR_UPDATE, .entity = {&change, 1}};
-    hg_arena_init(&arena, 1 << 20);
-    for (unsigned long i = 0; i < iterations; i++) {
-        change.value.integer = (int64_t)i;
-        hg_tableop_apply(&row, &item, &arena, &outcome);
-        sum += outcome.row.entity.count;
-        hg_arena_reset(&arena);
-    }
-    hg_arena_fini(&arena);
-    sink = sum;
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -258,9 +258,9 @@ static const struct {
     {"credit_pool", credit_pool, NULL},
     {"credit_hold", credit_hold, NULL},
     {"slab", slab, NULL},
+    {"row_apply", row_apply, NULL},
     {"hot_two_uniform", hot_update, hot_uniform_stream},
     {"hot_two_zipf", hot_update, hot_zipf_stream},
-    {"row_apply", row_apply, NULL},
 };
 
 static int by_value(const void *a, const void *b)

@@ -235,6 +235,7 @@ class Headgate(Target):
     """One worker, one metered tenant: capacity, reservation and limit are finite, and far off."""
 
     name, label = "headgate", "Headgate → memcached"
+    tenant = ()  # further options
 
     def upstream(self, bench):
         return "{name: store, kind: memcached, servers: [{address: 127.0.0.1:%d}]}" % (
@@ -256,8 +257,8 @@ node_capacity: 1000000000
 upstreams:
   - %s
 tenants:
-  - {name: default, upstream: store, reserved: 1000, hard_limit: 900000000}
-""" % (port, data, self.upstream(bench)))
+  - {name: default, upstream: store, reserved: 1000, hard_limit: 900000000%s}
+""" % (port, data, self.upstream(bench), "".join(", " + text for text in self.tenant)))
         self.pid = bench.start(self.name, [program, "-c", path, "-t", "1"], port)
         self.listen_at(port)
         self.warm(bench)
