@@ -31,11 +31,17 @@ static int setup(void **state)
     return 0;
 }
 
+static void forget_epochs(void)
+{
+    for (unsigned e = 0; e < HG_KEYTHROTTLE_EPOCHS; e++)
+        free((void *)(uintptr_t)tenant.spans[e].merged);
+    memset(tenant.spans, 0, sizeof tenant.spans);
+}
+
 static int teardown(void **state)
 {
     (void)state;
-    for (unsigned e = 0; e < HG_KEYTHROTTLE_EPOCHS; e++)
-        free((void *)(uintptr_t)tenant.spans[e].merged);
+    forget_epochs();
     hot_free(tenant.sketch);
     free(tenant.throttle.keys);
     return 0;
@@ -183,7 +189,7 @@ static void test_lower_bounds_decide(void **state)
     for (uint32_t id = 100; id < 116; id++)
         admit(id, 3900);
     admit(1, 4001);
-    tenant.spans[0].merged = NULL; // the epoch before is unknown
+    forget_epochs();
     end_epoch();
     assert_int_equal(percent(1), 10);
 }
@@ -300,9 +306,7 @@ static void test_epochs_without_requests(void **state)
 {
     (void)state;
     epoch_of(4001);
-    memset(&tenant.spans[0], 0, 0);
-    free((void *)(uintptr_t)tenant.spans[0].merged);
-    memset(tenant.spans, 0, sizeof tenant.spans);
+    forget_epochs();
     hg_keythrottle_epoch(&tenant.throttle, &tenant.settings, tenant.spans, NOMINAL_US);
     assert_int_equal(tenant.throttle.count, 0);
     hg_keythrottle_epoch(&tenant.throttle, &tenant.settings, tenant.spans, NOMINAL_US);
