@@ -276,6 +276,17 @@ static void take_counter(struct hg_hotkey *sketch, const struct hg_hotkey_key *k
     join(sketch, c, b);
 }
 
+void hg_hotkey_expect(const struct hg_hotkey *sketch, uint32_t hash)
+{
+    unsigned i = sketch->slots[hash & sketch->mask];
+    /* A key that is not there takes over the oldest of the lowest, about which nothing is known
+       before the slot has been looked at; by then it is told. */
+    if (i == 0)
+        return;
+    __builtin_prefetch(&sketch->counters[i - 1], 1);
+    __builtin_prefetch(&sketch->names[i - 1]);
+}
+
 bool hg_hotkey_tell(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n)
 {
     uint16_t c;

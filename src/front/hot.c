@@ -154,6 +154,7 @@ static struct hg_hotsketch *open_sketch(struct hg_worker *worker, struct hg_hots
     if (sketch == NULL && small < full)
         sketch = borrow_sketch(worker, small);
     share->sketches[type] = sketch;
+    share->keys[type] = sketch != NULL ? sketch->keys : NULL;
     share->refused[type] = sketch == NULL;
     return sketch;
 }
@@ -182,9 +183,9 @@ void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_ty
         hg_counter_add(&lane->hotkey_dropped, 1);
         return;
     }
-    struct hg_hotsketch *all = share->sketches[HG_HOT_ALL], *own = share->sketches[type];
-    bool in_all = HG_LIKELY(all != NULL) && hg_hotkey_tell(all->keys, key, 1);
-    bool in_own = HG_LIKELY(own != NULL) && hg_hotkey_tell(own->keys, key, 1);
+    struct hg_hotkey *all = share->keys[HG_HOT_ALL], *own = share->keys[type];
+    bool in_all = HG_LIKELY(all != NULL) && hg_hotkey_tell(all, key, 1);
+    bool in_own = HG_LIKELY(own != NULL) && hg_hotkey_tell(own, key, 1);
     if (HG_UNLIKELY(!in_all))
         in_all = tell_slowly(worker, share, HG_HOT_ALL, key);
     if (HG_UNLIKELY(!in_own))

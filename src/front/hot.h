@@ -37,6 +37,16 @@ static inline bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane
            hg_hot_refuses_listed(worker, lane, key, exempt, ret_percent);
 }
 
+/* A hint that the key will be told soon. */
+static inline void hg_hot_expect(const struct hg_lane *lane, enum hg_hot_type type, uint32_t hash)
+{
+    const struct hg_hotshare *share = lane->hot;
+    if (share == NULL || share->keys[type] == NULL || share->keys[HG_HOT_ALL] == NULL)
+        return;
+    hg_hotkey_expect(share->keys[HG_HOT_ALL], hash);
+    hg_hotkey_expect(share->keys[type], hash);
+}
+
 /* An admitted operation has been handed to a store: counts it under its type and under ALL. */
 void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
                   const struct hg_hotkey_key *key);
