@@ -389,6 +389,7 @@ static const struct {
     {"credit_pool", credit_pool, NULL, 0},
     {"credit_hold", credit_hold, NULL, 0},
     {"slab", slab, NULL, 0},
+    {"row_apply", row_apply, NULL, 0},
     {"hot_two_uniform", hot_update, hot_uniform_stream, 0},
     {"hot_two_zipf", hot_update, hot_zipf_stream, 0},
     {"hot_tick_uniform", tick, tick_uniform, TICKS *WORKERS},
