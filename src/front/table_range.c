@@ -54,8 +54,6 @@ static size_t page_rows(const struct hg_table *table)
     const struct hg_tablemsg *msg = table->reader->msg;
     if (msg->op == HG_OP_TABLE_QUERY)
         return 0;
-    if (table->msg.op == HG_OP_TABLE_QUERY_NEXT && table->msg.query.batch_rows > 0)
-        return table->msg.query.batch_rows;
     size_t rows = msg->api == HG_API_TABLE ? msg->query.batch_rows : msg->scan.caching;
     return rows > 0 ? rows : HG_TABLE_ROWS;
 }
