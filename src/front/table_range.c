@@ -14,7 +14,7 @@
 #define PART_ROWS 256
 #define PART_US   1000
 
-const struct hg_refusal hg_table_no_ranges = {
+static const struct hg_refusal no_ranges = {
     HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
     "the tenant's store keeps no order of keys, which ranges of rows need (memcached has none, the "
     "embedded store has it); a range of a single row (start and end the same, both inclusive) "
@@ -74,7 +74,7 @@ static void begin(struct hg_table *table)
 void hg_table_run_range(struct hg_table *table, struct hg_store *store)
 {
     if (store->ops->range == NULL) {
-        hg_table_answer_refusal(table, &hg_table_no_ranges);
+        hg_table_answer_refusal(table, &no_ranges);
         return;
     }
     table->reader = &table->own;
@@ -226,7 +226,7 @@ void hg_table_read_on(struct hg_table *table)
     struct hg_store *store = hg_dispatch_store(worker, bucket, &why);
     if (store != NULL && store->ops->range == NULL) {
         store = NULL;
-        why = hg_table_no_ranges;
+        why = no_ranges;
     }
     if (store == NULL) {
         hg_table_answer_error(table, why.status, hg_span_str(why.text), NULL);
