@@ -15,7 +15,7 @@ import servers
 import tablebin
 from mcbin import Op, poll, scaled
 from servers import FakeBackend, headgatectl
-from tablebin import HBASE, TABLE, H, Rows, T, cell, columns_of, pb
+from tablebin import HBASE, TABLE, H, Rows, T, columns_of, pb
 
 OK, REFUSED, USAGE, LOST = range(4)
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")

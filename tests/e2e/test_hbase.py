@@ -13,8 +13,8 @@ import mcbin
 import servers
 from conftest import ROW_TARGETS, row_config
 from mcbin import St, scaled
-from tablebin import (HBASE, H, Rows, all_of, any_of, cell, cells_of, counters, deletion, filter_of,
-                      frame_of, hrows_of, node, pb, read_of, values_of)
+from tablebin import (H, Rows, all_of, any_of, cell, cells_of, counters, deletion, filter_of,
+                      hrows_of, node, pb, read_of, values_of)
 
 _names = itertools.count(1)
 MAX_INT, MIN_INT = (1 << 63) - 1, -(1 << 63)

@@ -10,16 +10,15 @@ import time
 
 import pytest
 
-import mcbin
 import servers
 from mcbin import scaled
 from servers import BUILD, FakeBackend
-from tablebin import EXTRAS, HBASE, TABLE, H, Rows, T, cells_of, pb
+from tablebin import EXTRAS, H, Rows, T, pb
 
 LOAD = os.path.join(BUILD, "headgate-load")
 
 
-def load(where, *args, code=0, tail=()):
+def load(where, *args, code=0):
     """The report, and what was on standard error."""
     argv = [LOAD, "-s", where, "-c", "4", "--interval", "0", "--json", *args]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=scaled(60))
