@@ -18,7 +18,7 @@ EXTRA_DIST += \
 	tests/e2e/client_statuses.py tests/e2e/client_tools.py tests/e2e/conftest.py \
 	tests/e2e/credit_tools.py \
 	tests/e2e/test_admin.py tests/e2e/test_chaos.py tests/e2e/test_clients.py tests/e2e/test_credits.py tests/e2e/test_ctl_unit.py \
-	tests/e2e/test_failures.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
+	tests/e2e/test_failures.py tests/e2e/test_hotkey_views.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
 	tests/e2e/test_ops.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_wire.py \
 	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load_rows.py \
