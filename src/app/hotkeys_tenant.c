@@ -14,6 +14,7 @@ struct hg_hotbuild {
     struct hg_hotrow rows[ROWS_MAX];
     uint32_t hashes[ROWS_MAX]; /* of the keys */
     unsigned count;
+    unsigned tops, listed; /* rows[tops .. listed) are listed keys that are not among ALL's top */
     size_t key_bytes;
     uint8_t bytes[ROWS_MAX * HG_HOTKEY_KEY_MAX];
 };
@@ -248,13 +249,13 @@ static bool has_row(const struct hg_hotbuild *build, unsigned tops, const struct
     return false;
 }
 
-/* The listed keys that are not among ALL's top, which are the first `tops` rows. */
-static void add_listed(struct hg_hotbuild *build, const struct hg_hottenant *tenant, unsigned tops,
+/* The listed keys that are not among ALL's top. */
+static void add_listed(struct hg_hotbuild *build, const struct hg_hottenant *tenant,
                        const struct hg_hotmerge *merged)
 {
     for (unsigned i = 0; i < tenant->throttle.count; i++) {
         struct hg_hotkey_entry entry = {.key = tenant->throttle.keys[i].key};
-        if (has_row(build, tops, &entry.key))
+        if (has_row(build, build->tops, &entry.key))
             continue;
         struct hg_hotkey_entry found;
         if (merged != NULL && hg_hotmerge_find(merged, &entry.key, &found)) {
@@ -273,21 +274,41 @@ static void collect_rows(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
     build->count = 0;
     build->key_bytes = 0;
     add_top(build, tenant, HG_HOT_ALL, all);
-    unsigned tops = build->count;
-    add_listed(build, tenant, tops, all);
+    build->tops = build->count;
+    add_listed(build, tenant, all);
+    build->listed = build->count;
     for (unsigned type = HG_HOT_ALL + 1; type < HG_HOT_TYPES; type++)
         if (count_sources(tenant, (enum hg_hot_type)type).entries > 0)
             add_top(build, tenant, (enum hg_hot_type)type,
                     merge(hot, tenant, (enum hg_hot_type)type, HG_HOT_TOP, NULL));
 }
 
-/* Keeps the rows, with percents as they are now. */
+/* The rows' percents, now that they are decided. Keys that have left the list, and that there is
+   nothing else to say of, leave the rows. */
+static void set_percents(struct hg_hotbuild *build, const struct hg_hottenant *tenant)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < build->count; i++) {
+        struct hg_hotkey_key key = row_key(build, i);
+        struct hg_hotrow *row = &build->rows[i];
+        const struct hg_keythrottle_key *listed = hg_keythrottle_find(&tenant->throttle, &key);
+        row->percent = listed != NULL ? listed->percent : 0;
+        bool only_listed = i >= build->tops && i < build->listed;
+        if (only_listed && listed == NULL && row->rejected == 0)
+            continue;
+        build->rows[kept++] = *row;
+    }
+    build->count = kept;
+}
+
+/* Keeps the rows. */
 static void remember(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
 {
     struct hg_hotbuild *build = hot->build;
     for (unsigned i = 0; i < HG_HOT_HISTORY; i++)
         if (tenant->history[i] != NULL && tenant->history[i]->epoch + HG_HOT_HISTORY <= hot->last)
             free_record(hot, &tenant->history[i]);
+    set_percents(build, tenant);
     if (build->count == 0)
         return;
     size_t rows_bytes = build->count * sizeof(struct hg_hotrow);
@@ -304,12 +325,8 @@ static void remember(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
     memcpy(record->rows, build->rows, rows_bytes);
     uint8_t *keys = (uint8_t *)&record->rows[build->count];
     memcpy(keys, build->bytes, build->key_bytes);
-    for (unsigned i = 0; i < build->count; i++) {
-        struct hg_hotkey_key key = row_key(build, i);
-        const struct hg_keythrottle_key *listed = hg_keythrottle_find(&tenant->throttle, &key);
+    for (unsigned i = 0; i < build->count; i++)
         record->rows[i].key = keys + (build->rows[i].key - build->bytes);
-        record->rows[i].percent = listed != NULL ? listed->percent : 0;
-    }
     free_record(hot, &tenant->history[HG_HOT_HISTORY - 1]);
     memmove(&tenant->history[1], &tenant->history[0],
             (HG_HOT_HISTORY - 1) * sizeof tenant->history[0]);
@@ -425,13 +442,21 @@ static void send_lists(struct hg_hotkeys *hot, struct hg_hottenant *tenant,
     tenant->listed = any || !all_told;
 }
 
-/* What the tenant takes with sketches of this size: two for each in use (one is under way), and
-   what is merged of them. */
+/* What a sketch takes: twice its size, since while one is in use another is under way. */
 static uint64_t sketch_bytes(unsigned setting, enum hg_hot_type type, bool small)
 {
-    unsigned counters = hg_hot_counters(setting, type, small);
-    uint64_t bytes = 2 * hg_hotkey_bytes(counters);
-    return type == HG_HOT_ALL ? bytes + HG_KEYTHROTTLE_EPOCHS * hg_hotmerge_bytes(counters) : bytes;
+    return 2 * hg_hotkey_bytes(hg_hot_counters(setting, type, small));
+}
+
+/* What is kept of the tenant beside sketches. */
+static uint64_t kept_bytes(const struct hg_hottenant *tenant)
+{
+    uint64_t bytes = tenant->throttle.room * sizeof(struct hg_keythrottle_key);
+    for (unsigned i = 0; i < HG_KEYTHROTTLE_EPOCHS; i++)
+        bytes += tenant->spans[i].merged != NULL ? tenant->spans[i].bytes : 0;
+    for (unsigned i = 0; i < HG_HOT_HISTORY; i++)
+        bytes += tenant->history[i] != NULL ? tenant->history[i]->bytes : 0;
+    return bytes;
 }
 
 static void note_size(struct hg_hotkeys *hot, struct hg_hottenant *tenant,
@@ -453,7 +478,7 @@ static void note_size(struct hg_hotkeys *hot, struct hg_hottenant *tenant,
 static void return_shares(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
 {
     tenant->small = false;
-    tenant->full_bytes = tenant->small_bytes = 0;
+    tenant->full_bytes = tenant->small_bytes = kept_bytes(tenant);
     HG_LIST_EACH(node, &tenant->shares)
     {
         struct hg_hotshare *share = HG_CONTAINER_OF(node, struct hg_hotshare, node);

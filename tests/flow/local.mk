@@ -105,3 +105,15 @@ tests_flow_t_rowguard_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_rows_real_SOURCES = tests/flow/t_rows_real.c $(ROWHELP) $(DAEMON)
 tests_flow_t_rows_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_rows_real_LDADD = $(HG_ROW_LIBS)
+# Hot keys: the client side and housekeeping
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_hot tests/flow/t_hot_epochs
+endif
+HG_HOT_TEST_LIBS = tests/flow/libstage.a libapp.a libfront.a libio.a libcore.a libproto.a libbase.a \
+	$(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_flow_t_hot_SOURCES = tests/flow/t_hot.c tests/flow/hotscene.h
+tests_flow_t_hot_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_hot_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_epochs_SOURCES = tests/flow/t_hot_epochs.c tests/flow/hotscene.h
+tests_flow_t_hot_epochs_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_hot_epochs_LDADD = $(HG_HOT_TEST_LIBS)
