@@ -151,15 +151,51 @@ class Recorder:
         return self.epochs()
 
     def epochs(self):
-        """[Seen], oldest first, without gaps."""
-        numbers = sorted(self.looks)
-        assert numbers == list(range(numbers[0], numbers[-1] + 1)), "an epoch went by unseen"
+        """[Seen], oldest first, without gaps. When one went by unseen since the machine stood
+        still, what came before it is left out."""
+        numbers = [max(self.looks)]
+        while numbers[0] - 1 in self.looks:
+            numbers.insert(0, numbers[0] - 1)
         ends, at = {}, 0.0
         for number in numbers:
             at += self.looks[number][1] if number != numbers[0] else 0.0
             ends[number] = at
         begin = min(self.looks[n][0] - ends[n] for n in numbers)
         return [Seen(n, begin + ends[n], *self.looks[n], self.rows.get(n, {})) for n in numbers]
+
+
+def check_steps(epochs, bucket, key, threshold, epoch_s):
+    """The rule of `step`, from what the rows of a key say: +10 while the mean of four epochs is
+    above T, -10 while it is below 0.7 T, nothing between. ([changes], [percents]).
+
+    Counts are lower bounds, scaled from the length of their epoch; where there is no row, the key
+    had at most as many as the tenth."""
+    changes, percents = [], []
+    window = []
+    for epoch in epochs:
+        row = epoch.rows.get((bucket, "ALL", "", key))
+        scale = 2 if epoch.length < epoch_s / 2 else epoch_s / epoch.length
+        tenth = min((r["HOTKEY_FREQ"] for (name, kind, *_), r in epoch.rows.items()
+                     if name == bucket and kind == "ALL"), default=0)
+        count = row["HOTKEY_FREQ"] - row["ERROR"] if row else None
+        window = [(0, tenth * scale) if count is None else (count * scale,) * 2] + window[:3]
+        now = row["THROTTLE_PERCENT"] if row else 0
+        percents.append(now)
+        if len(window) < 4 or len(percents) < 2:
+            continue
+        least = sum(low for low, _ in window) / 4 * 0.999
+        most = sum(high for _, high in window) / 4 * 1.001
+        before, allowed = percents[-2], set()
+        if most > threshold:
+            allowed.add(min(100, before + 10))
+        if least < 0.7 * threshold:
+            allowed.add(max(0, before - 10))
+        if least <= threshold and most >= 0.7 * threshold:
+            allowed.add(before)
+        assert now in allowed, "epoch %d: %d -> %d %%, mean %.0f..%.0f, T %d" % (
+            epoch.epoch, before, now, least, most, threshold)
+        changes.append(now - before)
+    return changes, percents
 
 
 # ---- traffic ----

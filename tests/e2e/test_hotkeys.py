@@ -3,15 +3,13 @@ numbers of each epoch held against what the load generator sent"""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import statistics
-import time
 
 import pytest
 
 import hotkey_tools as hot
 from credit_tools import admin, details, enter
-from hotkey_tools import (Heater, Load, Recorder, STORES, engine, heat_get, listed, next_epoch,
-                          poll, rows_of, set_param, start, tally, tenant, wait_listed)
-from mcbin import Op, St, error_context, request, set_extras, show
+from hotkey_tools import Load, Recorder, STORES, engine, listed, rows_of, start, tally, tenant
+from mcbin import poll
 
 # ---- the whole life of a hot key ----
 #
@@ -185,36 +183,10 @@ def test_found_in_the_next_epoch(life, name):
 
 
 def test_steps(life):
-    """The percent of each epoch follows from the rule and the rows alone: +10 while the mean of
-    four epochs is above T, -10 while it is below 0.7 T, nothing between."""
-    percent, seen = 0, set()
-    lower = [(0, 0)] * 4  # at least and at most, of each epoch's admitted
-    for before, epoch in zip(life.epochs, life.epochs[1:]):
-        row = life.row(epoch, "step")
-        scale = 2 if epoch.length < EPOCH_S / 2 else EPOCH_S / epoch.length
-        if row:
-            count = (row["HOTKEY_FREQ"] - row["ERROR"]) * scale
-            lower = [(count, count)] + lower[:3]
-        else:
-            tenth = min((r["HOTKEY_FREQ"] for (bucket, kind, *_), r in epoch.rows.items()
-                         if bucket == "step" and kind == "ALL"), default=0)
-            lower = [(0, tenth * scale)] + lower[:3]
-        least, most = (sum(side) / 4 * (1 + wide) for side, wide in zip(zip(*lower), (-1e-3, 1e-3)))
-        allowed = set()
-        if most > THRESHOLD:
-            allowed.add(min(100, percent + 10))
-        if least < 0.7 * THRESHOLD:
-            allowed.add(max(0, percent - 10))
-        if least <= THRESHOLD and most >= 0.7 * THRESHOLD:
-            allowed.add(percent)
-        now = row["THROTTLE_PERCENT"] if row else 0
-        assert now in allowed, "epoch %d: %d -> %d %%, mean %.0f..%.0f, T %d" % (
-            epoch.epoch, percent, now, least, most, THRESHOLD)
-        seen.add(now - percent)
-        percent = now
-    assert {10, -10} <= seen and percent == 0, seen
-    top = max(row["THROTTLE_PERCENT"] for row in (life.row(e, "step") for e in life.epochs) if row)
-    assert top >= 40, "throttled step by step"
+    """The percent of each epoch follows from the rule and the rows alone."""
+    changes, percents = hot.check_steps(life.epochs[1:], "step", life.key("step"), THRESHOLD, EPOCH_S)
+    assert {10, -10} <= set(changes) and percents[-1] == 0, percents
+    assert max(percents) >= 40, "throttled step by step"
 
 
 def test_steps_are_felt(life):

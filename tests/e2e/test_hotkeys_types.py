@@ -15,7 +15,7 @@ from mcbin import Feature, Op, St, counter_extras, error_context, request, set_e
 from tablebin import (H, HBASE, Rows, T, TABLE, cell, counters, deletion, entity_of, frame_of, item,
                       pb, read_of)
 
-EPOCH_MS = 300
+EPOCH_MS = 200
 
 
 @pytest.fixture(scope="module", params=STORES)
