@@ -38,7 +38,9 @@ bool hg_hottenant_is_idle(const struct hg_hottenant *tenant)
     for (unsigned i = 0; i < HG_HOT_HISTORY; i++)
         if (tenant->history[i] != NULL)
             return false;
-    return hg_list_empty(&tenant->shares) && tenant->throttle.count == 0 && !tenant->listed;
+    /* What it did may be nowhere else to be seen: there was no memory to keep it. */
+    return hg_list_empty(&tenant->shares) && tenant->activity == 0 && tenant->throttle.count == 0 &&
+           !tenant->listed;
 }
 
 static void free_keys(struct hg_hotkeys *hot, struct hg_keythrottle *throttle)

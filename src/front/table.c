@@ -113,8 +113,8 @@ uint16_t hg_table_hot_status(const struct hg_session *session, const struct hg_o
     return hg_reject_status(session->lane->bucket, row, &silent);
 }
 
-/* True: the row is throttled, and the request has been refused. */
-static bool refuse_hot(const struct incoming *in, struct hg_span row)
+/* True: the row is throttled, and the request, which would count as `op`, has been refused. */
+static bool refuse_hot(const struct incoming *in, enum hg_op op, struct hg_span row)
 {
     struct hg_session *session = in->session;
     struct hg_worker *worker = session->worker;
@@ -125,7 +125,7 @@ static bool refuse_hot(const struct incoming *in, struct hg_span row)
     struct hg_hotkey_key key = hg_hot_key(worker, in->table, row, room);
     if (!hg_hot_refuses(worker, session->lane, &key, exempt(session), &percent))
         return false;
-    enum hg_hot_rule rule = (enum hg_hot_rule)hg_op_rows[in->op].hot;
+    enum hg_hot_rule rule = (enum hg_hot_rule)hg_op_rows[op].hot;
     struct hg_hot_words words;
     hg_hot_explain(worker, session->lane,
                    rule <= HG_HOT_RULE_QUERY ? (enum hg_hot_type)rule : HG_HOT_QUERY, percent,
@@ -198,11 +198,14 @@ static enum judgement judge(const struct incoming *in, struct hg_table *table)
         }
         return PASSES;
     case HG_TABLE_ATOMIC:
-        return may_items(in, table) && !refuse_hot(in, hg_table_item_row(&table->msg, 0)) ? PASSES
-                                                                                          : REFUSED;
+        if (!may_items(in, table))
+            return REFUSED;
+        return refuse_hot(in, hg_table_item_op(&table->msg, 0), hg_table_item_row(&table->msg, 0))
+                   ? REFUSED
+                   : PASSES;
     case HG_TABLE_POINT:
         (void)hg_tablemsg_point(&table->msg, &row);
-        return refuse_hot(in, row) ? REFUSED : PASSES;
+        return refuse_hot(in, in->op, row) ? REFUSED : PASSES;
     case HG_TABLE_RANGE:
         if (!hg_reader_init(&table->own, &table->msg)) {
             refuse_status(in, HG_STATUS_EINVAL,
@@ -351,7 +354,7 @@ enum hg_step hg_table_dispatch(struct hg_session *session, const struct hg_frame
         atomic_load_explicit(&session->lane->bucket->data_limit_status, memory_order_relaxed);
     if (HG_UNLIKELY(limit != 0 && !is_batch(in.op) && adds(in.op)))
         return hg_dispatch_data_limit(session, frame, limit);
-    if (hg_op_rows[in.op].hot <= HG_HOT_RULE_QUERY && refuse_hot(&in, in.row))
+    if (hg_op_rows[in.op].hot <= HG_HOT_RULE_QUERY && refuse_hot(&in, in.op, in.row))
         return HG_STEP_NEXT;
     return take_body(&in);
 }

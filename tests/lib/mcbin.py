@@ -102,6 +102,7 @@ class St(enum.IntEnum):
     EINTERNAL = 0x84
     EBUSY = 0x85
     ETMPFAIL = 0x86
+    HOT_KEY = 0xFF01
     QUEUE_FULL = 0xFF04
     QUEUE_TIMEOUT = 0xFF05
     BACKEND_DOWN = 0xFF06
