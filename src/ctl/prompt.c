@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,16 @@ void hg_ctl_password_free(char *password)
     free(password);
 }
 
-/* The first line, without its end, into out[PASSWORD_MAX + 1]. 0, -EFBIG, or -errno. */
-static int read_line(int fd, char *out)
+/* The first line, without its end, into out[PASSWORD_MAX + 1]. 0, -EFBIG, or -errno. `waiting`:
+   the signals that are blocked but while it waits, when there are some that may come. */
+static int read_line(int fd, const sigset_t *waiting, char *out)
 {
     size_t len = 0;
     for (;;) {
         char c;
+        struct pollfd readable = {fd, POLLIN, 0};
+        if (waiting != NULL && ppoll(&readable, 1, NULL, waiting) < 0)
+            return -errno;
         ssize_t n = read(fd, &c, 1);
         if (n < 0)
             return -errno;
@@ -51,27 +56,34 @@ static void on_signal(int number)
     caught = number;
 }
 
-/* Without echo; a signal that ends or stops the program comes after the echo is back. */
+/* Without echo; a signal that ends or stops the program comes after the echo is back. Signals are
+   blocked until the wait for a key: none can come unnoticed just before it. */
 static int read_hidden(int tty, const char *text, char *out)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
     struct sigaction before[HG_COUNT_OF(signals)], action = {.sa_handler = on_signal};
     struct termios echo, silent;
+    sigset_t blocked, mask;
     if (tcgetattr(tty, &echo) != 0)
         return -errno;
     silent = echo;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     caught = 0;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < HG_COUNT_OF(signals); i++)
+        sigaddset(&blocked, signals[i]);
+    sigprocmask(SIG_BLOCK, &blocked, &mask);
     for (size_t i = 0; i < HG_COUNT_OF(signals); i++)
         sigaction(signals[i], &action, &before[i]);
     /* Silent before the question: what is typed in answer to it must not be seen. */
     int rc = tcsetattr(tty, TCSAFLUSH, &silent) != 0 || dprintf(tty, "%s", text) < 0 ? -errno : 0;
     if (rc == 0)
-        rc = read_line(tty, out);
+        rc = read_line(tty, &mask, out);
     tcsetattr(tty, TCSAFLUSH, &echo);
     dprintf(tty, "\n");
     for (size_t i = 0; i < HG_COUNT_OF(signals); i++)
         sigaction(signals[i], &before[i], NULL);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     if (caught != 0)
         raise(caught);
     return rc;
@@ -100,7 +112,7 @@ static int from_file(const char *path, char *out)
 {
     bool input = strcmp(path, "-") == 0;
     int fd = input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? -errno : read_line(fd, out);
+    int rc = fd < 0 ? -errno : read_line(fd, NULL, out);
     if (fd >= 0 && !input)
         close(fd);
     if (rc == 0)
