@@ -1,4 +1,4 @@
-"""demo - the commands of the README's demonstration run, and show what they are said to show (TAP)
+"""demo - the commands of the README's demonstrations run, and show what they are said to show (TAP)
 
 Run by demo.sh. The commands are those of the README, in order, with shorter loads and another port.
 No speed is judged: a machine may be slow.
@@ -20,27 +20,47 @@ from mcbin import scaled       # noqa: E402
 from servers import free_port  # noqa: E402
 
 SECONDS = 2
+HOT_SECONDS = 9  # the key turns hot at 2, and an epoch has 2
 LIMIT = 2000   # of the demonstration's configuration
 SLOT_S = 0.1
 
 
+def section_commands(title):
+    """The commands of a section of the README."""
+    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as page:
+        section = re.search(r"^## %s\n(.*?)^## " % title, page.read(), re.M | re.S).group(1)
+    return "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S))
+
+
+def wait_until_ready(script, log):
+    """Whoever types needs a moment; a script has to ask. The log says when it is ready."""
+    started = "2>%s &\n" % log
+    assert started in script, "the commands have changed"
+    return script.replace(started, started + "server=$!\ntrap 'kill $server' EXIT\n"
+                          "for i in $(seq 1000); do grep -q ready %s && break; "
+                          "sleep 0.01; done\n" % log)
+
+
+def to_the_end(script):
+    return "set -e\n" + script.replace("kill $!\n", "trap - EXIT; kill $server; wait $server\n")
+
+
 def commands(port):
     """The README's, as one script."""
-    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as page:
-        section = re.search(r"^## One minute\n(.*?)^## ", page.read(), re.M | re.S).group(1)
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S))
+    script = section_commands("One minute")
     assert "./quickstart build\n" in script and "kill -HUP $!" in script, "the commands have changed"
     script = script.replace("./quickstart build\n", "").replace("11299", str(port))
-    # Whoever types needs a moment; a script has to ask. The log says when it is ready.
-    started = "2>build/demo.log &\n"
-    assert started in script, "the commands have changed"
-    script = script.replace(started, started + "server=$!\ntrap 'kill $server' EXIT\n"
-                            "for i in $(seq 1000); do grep -q ready build/demo.log && break; "
-                            "sleep 0.01; done\n")
+    script = wait_until_ready(script, "build/demo.log")
     reload = "kill -HUP $!\n"
     script = script.replace(reload, reload + "for i in $(seq 1000); do "
                             "grep -q reloaded build/demo.log && break; sleep 0.01; done\n")
-    return "set -e\n" + script.replace("kill $!\n", "trap - EXIT; kill $!; wait $!\n")
+    return to_the_end(script)
+
+
+def hot_commands(port):
+    """The hot key's, and the rows' behind them, whose server is the same."""
+    script = section_commands("A hot key") + section_commands("Rows")
+    return to_the_end(wait_until_ready(script.replace("11299", str(port)), "build/hot.log"))
 
 
 def make_tree(directory, port):
@@ -60,10 +80,10 @@ def make_tree(directory, port):
         os.symlink(os.path.join(BUILD, name), os.path.join(directory, "build", name))
 
 
-def run(directory, port):
+def run(directory, port, script, seconds):
     make_tree(directory, port)
-    env = dict(os.environ, DEMO_SECONDS=str(SECONDS), DEMO_TIMEOUT=str(scaled(30)), PYTHONDONTWRITEBYTECODE="1")
-    child = subprocess.Popen(["bash", "-c", commands(port)], cwd=directory, env=env,
+    env = dict(os.environ, DEMO_SECONDS=str(seconds), DEMO_TIMEOUT=str(scaled(30)), PYTHONDONTWRITEBYTECODE="1")
+    child = subprocess.Popen(["bash", "-c", script], cwd=directory, env=env,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
@@ -81,19 +101,23 @@ def operations(output):
             re.findall(r"^tenant (\w+):.*\n  operations +(\d+) in ([\d.]+) s", output, re.M)]
 
 
-def main():
-    directory = tempfile.mkdtemp(prefix="hg-demo-")
+def attempt(make_script, seconds, log):
+    """(exit status, output and log) of one demonstration in a directory of its own."""
+    directory, port = tempfile.mkdtemp(prefix="hg-demo-"), free_port()
     try:
-        code, output = run(directory, free_port())
-        with open(os.path.join(directory, "build", "demo.log")) as log:
-            output += log.read()
+        code, output = run(directory, port, make_script(port), seconds)
+        with open(os.path.join(directory, "build", log)) as text:
+            return code, output + text.read()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def credits_checks(code, output):
     seen = operations(output)
     names = [name for name, _, _ in seen]
     _, held, seconds = seen[-1] if seen else ("", 0, 0)
     observed = re.search(r"noisy:would_throttle +(\d+)", output)
-    checks = [
+    return [
         ("the commands succeed", code == 0),
         ("they load shop alone, then twice shop and noisy",
          names == ["shop", "shop", "noisy", "shop", "noisy"]),
@@ -102,11 +126,33 @@ def main():
         ("which it was beyond before", len(seen) == 5 and seen[2][1] > held),
         ("nothing is refused", set(re.findall(r"(\d+) refused", output)) == {"0"}),
     ]
+
+
+def hot_checks(code, output):
+    listed = re.search(r"k000000000000000 +TABLE_HOTKEY_ALL +(\d+) +\d+ +(\d+) +(\d+)", output)
+    frequency, percent, rejected = (int(n) for n in listed.groups()) if listed else (0, 0, 0)
+    others = re.findall(r"k0{14}[0-9]*[1-9] +TABLE_HOTKEY_ALL +\d+ +\d+ +(\d+) +(\d+)", output)
+    return [
+        ("the hot key's commands succeed", code == 0),
+        ("the key is listed, throttled and refused", frequency > 0 and percent > 0 and rejected > 0),
+        ("the others are not", others and set(others) == {("0", "0")}),
+        ("refusals are seen by the load", "0x86:" in output),
+        ("rows are inserted, changed and found",
+         all(re.search(row, output) for row in (r"alice +age +integer +42", r"visits +integer +1",
+                                                r"e1 +f:kind +\d+ +click"))),
+    ]
+
+
+def main():
+    code, output = attempt(commands, SECONDS, "demo.log")
+    checks = credits_checks(code, output)
+    code, more = attempt(hot_commands, HOT_SECONDS, "hot.log")
+    checks += hot_checks(code, more)
     print("1..%d" % len(checks))
     for number, (what, good) in enumerate(checks, 1):
         print("%sok %d - %s" % ("" if good else "not ", number, what))
     if not all(good for _, good in checks):
-        print("\n".join("# " + line for line in output.splitlines()))
+        print("\n".join("# " + line for line in (output + more).splitlines()))
         return 1
     return 0
 
