@@ -96,6 +96,9 @@ void hg_hotkeys_fini(struct hg_hotkeys *hot);
 void hg_hotkeys_end_epoch(struct hg_hotkeys *hot, uint64_t now_us, uint64_t wall_s,
                           uint64_t next_us);
 
+/* Buckets have been deleted: forgets them. */
+void hg_hotkeys_forget_deleted(struct hg_hotkeys *hot);
+
 /* The record of the tenant's epoch that lies `back` behind the last one, or NULL. */
 const struct hg_hotrecord *hg_hotkeys_record(const struct hg_hotkeys *hot,
                                              const struct hg_bucket *bucket, unsigned back);

@@ -113,10 +113,10 @@ static struct sources count_sources(const struct hg_hottenant *tenant, enum hg_h
     return sources;
 }
 
-/* Merges the type's sketches into `memory`, or, when that is NULL, into scratch that holds until
-   the next merge. NULL when memory is out. */
+/* Merges the type's sketches into scratch that holds until the next merge. NULL when memory is
+   out. */
 static struct hg_hotmerge *merge(struct hg_hotkeys *hot, const struct hg_hottenant *tenant,
-                                 enum hg_hot_type type, unsigned keep, void *memory)
+                                 enum hg_hot_type type, unsigned keep)
 {
     struct sources sources = count_sources(tenant, type);
     size_t list_bytes = aligned(sources.sketches * sizeof(struct hg_hotkey *));
@@ -132,9 +132,7 @@ static struct hg_hotmerge *merge(struct hg_hotkeys *hot, const struct hg_hottena
         if (share->sketches[type] != NULL)
             list[count++] = share->sketches[type]->keys;
     }
-    if (memory == NULL)
-        memory = room + list_bytes + work_bytes;
-    return hg_hotmerge_make(memory, keep, list, count, room + list_bytes);
+    return hg_hotmerge_make(room + list_bytes + work_bytes, keep, list, count, room + list_bytes);
 }
 
 /* The merged sketch of ALL as the newest span. When there is no memory to keep it for the next
@@ -153,24 +151,21 @@ static void merge_all(struct hg_hotkeys *hot, struct hg_hottenant *tenant, uint6
     *ret_passing = NULL;
     if (keep == 0)
         return;
-    size_t bytes = hg_hotmerge_bytes(keep);
+    const struct hg_hotmerge *merged = merge(hot, tenant, HG_HOT_ALL, keep);
+    if (merged == NULL) {
+        hg_counter_add(&hot->lost_merges, 1);
+        return;
+    }
+    size_t bytes = hg_hotmerge_size(merged);
     void *memory = hg_hotmem_take(mem_of(hot), bytes);
     if (memory == NULL) {
         hg_counter_add(&hot->lost_merges, 1);
-        keep = keep < HG_HOT_TOP ? keep : HG_HOT_TOP;
-        memory = *ret_passing = malloc(hg_hotmerge_bytes(keep));
+        memory = *ret_passing = malloc(bytes);
     }
     if (memory == NULL)
         return;
-    span->merged = merge(hot, tenant, HG_HOT_ALL, keep, memory);
-    if (*ret_passing != NULL)
-        return;
-    if (span->merged == NULL) {
-        hg_hotmem_give_back(mem_of(hot), memory, bytes);
-        return;
-    }
-    span->bytes = hg_hotmerge_size(span->merged);
-    span->merged = hg_hotmem_cut(mem_of(hot), memory, bytes, span->bytes);
+    span->merged = memcpy(memory, merged, bytes);
+    span->bytes = bytes;
 }
 
 static void end_passing(struct hg_hottenant *tenant, void *passing)
@@ -194,7 +189,7 @@ static void collect_rows(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
     for (unsigned type = HG_HOT_ALL + 1; type < HG_HOT_TYPES; type++)
         if (count_sources(tenant, (enum hg_hot_type)type).entries > 0)
             hg_hotbuild_add_top(build, &tenant->throttle, (enum hg_hot_type)type,
-                                merge(hot, tenant, (enum hg_hot_type)type, HG_HOT_TOP, NULL));
+                                merge(hot, tenant, (enum hg_hot_type)type, HG_HOT_TOP));
 }
 
 /* Keeps the rows, and forgets those that are too old. */

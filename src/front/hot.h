@@ -71,6 +71,9 @@ void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
 void hg_hot_open(struct hg_worker *worker);
 void hg_hot_close(struct hg_worker *worker);
 
+/* Buckets may have been deleted: lets go of those, and of what was counted for them. */
+void hg_hot_adopt(struct hg_worker *worker);
+
 /* From the main thread: the epoch of this number has ended, hand over. */
 void hg_hot_end_epoch(struct hg_worker *worker, uint64_t epoch);
 /* A parcel back to its worker. Called by hg_mailbox as the parcel's `deliver`. */
