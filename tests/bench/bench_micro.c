@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/tableop.h"
+#include "core/hotkey.h"
 #include "base/clock.h"
 #include "base/prng.h"
 #include "base/slab.h"
@@ -21,7 +23,6 @@
 #include "proto/frame.h"
 #include "proto/mcreq.h"
 #include "proto/reply.h"
-#include "table/tableop.h"
 
 #define ROUNDS 5
 
