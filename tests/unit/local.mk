@@ -310,7 +310,6 @@ tests_unit_t_conf_families_LDADD = $(t_app_libs)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_hotkey tests/unit/t_hotmerge tests/unit/t_keythrottle \
 	tests/unit/t_keythrottleshare tests/unit/t_keylist
-	tests/unit/t_keylist
 endif
 HG_HOT_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_hotkey_SOURCES = tests/unit/t_hotkey.c tests/unit/hothelp.h
@@ -327,9 +326,6 @@ tests_unit_t_keythrottleshare_SOURCES = tests/unit/t_keythrottleshare.c \
 	tests/unit/keythrottlerig.h tests/unit/hothelp.h
 tests_unit_t_keythrottleshare_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keythrottleshare_LDADD = $(HG_HOT_TEST_LIBS)
-tests_unit_t_keythrottle_SOURCES = tests/unit/t_keythrottle.c tests/unit/hothelp.h
-tests_unit_t_keythrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_t_keythrottle_LDADD = $(HG_HOT_TEST_LIBS)
 tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
