@@ -73,6 +73,17 @@ static void pass_on(struct hg_row_call *row, const struct hg_result *result)
     hg_rows_finish(row, &end);
 }
 
+/* A change that got no further than its read: what is unknown of a write is known here. */
+static void pass_on_read(struct hg_row_call *row, const struct hg_result *result)
+{
+    struct hg_result told = *result;
+    bool unknown = result->fault == HG_FAULT_LOST || result->fault == HG_FAULT_TIMEOUT;
+    if (row->writes && unknown && result->value.len == 0)
+        told.value = HG_SPAN_LIT("the server did not answer the read before the change: "
+                                 "nothing was changed");
+    pass_on(row, &told);
+}
+
 static void refuse_size(struct hg_row_call *row, size_t bytes, const char *server)
 {
     char text[TEXT_BYTES];
@@ -218,7 +229,7 @@ static void on_read(struct hg_call *call, const struct hg_result *result)
         return;
     }
     if (HG_UNLIKELY(result->fault != HG_FAULT_NONE || result->status != HG_STATUS_SUCCESS)) {
-        pass_on(row, result);
+        pass_on_read(row, result);
         return;
     }
     const char *why = unfit(row, result);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "back/rows.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/dispatch.h"
@@ -93,7 +94,8 @@ static void close_drained_stores(struct hg_worker *worker)
         struct hg_store *store = worker->draining_stores[slot];
         if (store == NULL)
             continue;
-        if (!store->ops->drained(store))
+        /* Rows may wait before their gates, where the store does not know of them. */
+        if (!store->ops->drained(store) || hg_rows_uses(worker->tables.rows, store))
             continue;
         store->ops->free(store);
         worker->draining_stores[slot] = NULL;
