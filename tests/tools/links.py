@@ -53,6 +53,14 @@ def dead_files(path):
     return wrong
 
 
+def strange_excerpts(path):
+    """Blocks of Python in a page that stand in no file of doc/examples."""
+    examples = [read(name) for name in glob.glob("doc/examples/*.py")]
+    return [block.strip().splitlines()[0] + " ..."
+            for block in re.findall(r"^```python\n(.*?)^```", read(path), re.M | re.S)
+            if not any(block in example for example in examples)]
+
+
 def unlisted():
     """Pages that the README does not name."""
     readme = read("README.md")
@@ -76,6 +84,8 @@ def dead_manuals():
 def main():
     checks = [("links of " + page, dead_links(page)) for page in PAGES]
     checks += [("files named in " + page, dead_files(page)) for page in PAGES]
+    checks += [("code in " + page + " is in doc/examples", strange_excerpts(page))
+               for page in PAGES if "```python" in read(page)]
     checks += [("the README names every page", unlisted()),
                ("manual pages that are referred to", dead_manuals())]
     print("1..%d" % len(checks))
