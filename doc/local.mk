@@ -4,7 +4,8 @@ dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/cre
 	doc/hbase.md doc/hotkeys.md doc/operations.md doc/performance.md doc/protocol.md \
 	doc/stores.md doc/tables.md doc/users.md
 examplesdir = $(docdir)/examples
-dist_examples_DATA = doc/examples/table_client.py
+# The example's, and every other client's, messages.
+dist_examples_DATA = doc/examples/table_client.py proto/table.proto
 
 # Writes the manual's lists anew from the program's tables.
 update-manual: headgate$(EXEEXT) tests/tools/manualdump$(EXEEXT)

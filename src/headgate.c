@@ -13,7 +13,8 @@
 
 static const char usage[] =
     "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure]\n"
-    "       headgate --check [-c FILE] | --describe-config | --describe-stats | --version\n"
+    "       headgate --check [-c FILE]\n"
+    "       headgate --describe-config | --sample-config | --describe-stats | --version | --help\n"
     "\n"
     "  -c, --config FILE      configuration (YAML); without one: 127.0.0.1:11211 and an embedded "
     "store\n"

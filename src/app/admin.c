@@ -344,8 +344,11 @@ static void set_param(struct hg_process *process, struct hg_job *job)
     bool of_tenant = split_tenant_path(job->key, &name, &option);
     bool manages = of_tenant &&
                    hg_rights_have(hg_rights_in(job, name), HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
-    if (!manages && !hg_rights_check(job, hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR))
+    if (!manages && !hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR)) {
+        hg_job_fail(job, HG_STATUS_EACCESS, "the privilege %sNodeSupervisor is needed for this",
+                    of_tenant ? "BucketThrottleManagement in this bucket or " : "");
         return;
+    }
     if (of_tenant) {
         set_tenant_param(process, job, name, option);
         return;

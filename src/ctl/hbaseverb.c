@@ -196,11 +196,20 @@ static bool is_check(enum hg_op op)
     return op == HG_OP_HBASE_CHECK_AND_PUT || op == HG_OP_HBASE_CHECK_AND_DELETE;
 }
 
+/* A get that asks for some of a row's cells only may find none of a row that is there. */
+static bool is_narrowed(const struct hg_rowcall *call)
+{
+    return call->arg_count > 0 || hg_ctl_option_is(call->ctl, HG_CTL_OPT_WHERE) ||
+           hg_ctl_option_is(call->ctl, HG_CTL_OPT_COLUMN_PREFIX) ||
+           hg_ctl_option_is(call->ctl, HG_CTL_OPT_FROM_TS) ||
+           hg_ctl_option_is(call->ctl, HG_CTL_OPT_TO_TS);
+}
+
 static void show_text(const struct hg_rowcall *call, const hg_pb_hbase_reply *reply)
 {
     struct hg_ctl_table table;
     if (call->op == HG_OP_HBASE_GET && reply->n_cells == 0)
-        puts("no such row");
+        puts(is_narrowed(call) ? "no such cells" : "no such row");
     else if (is_check(call->op))
         puts(reply->processed ? "processed" : "not processed: the check did not hold");
     else if (!returns_cells(call->op))

@@ -132,7 +132,7 @@ int hg_ctl_hotkeys(struct hg_ctl *ctl)
     if (ctl->arg_count > 0)
         return hg_ctl_say(HG_CTL_USAGE, "hotkeys takes options only, not '%s'", ctl->args[0]);
     if (history && global)
-        return hg_ctl_say(HG_CTL_USAGE, "--history is of one server: it goes not with --global");
+        return hg_ctl_say(HG_CTL_USAGE, "--history is of one server: it does not go with --global");
     if (tenant != NULL && (tenant[0] == '\0' || strlen(tenant) > 100))
         return hg_ctl_say(HG_CTL_USAGE, "a tenant's name has 1 to 100 bytes");
     int code = parse_type(hg_ctl_option(ctl, HG_CTL_OPT_TYPE), &type);

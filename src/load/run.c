@@ -214,7 +214,7 @@ static bool open_connection(struct hg_load_run *run, struct hg_load_lane *lane,
     char why[400];
     int fd = hg_load_addr_connect(endpoint, timeout_ms);
     if (fd < 0) {
-        return fail("cannot connect '%s': %s", tenant->server, strerror(-fd));
+        return fail("cannot connect to '%s': %s", tenant->server, strerror(-fd));
     }
     uint32_t salt = (uint32_t)hg_gen_random(&lane->rng);
     if (hg_load_conn_init(conn, lane, fd, salt) != 0) {

@@ -306,9 +306,9 @@ def test_every_operation_of_hbase(hbase):
     assert hbase("get", "r", "a:y", "b", json_of=True) == {"cells": [
         {"family": "a", "qualifier": "y", "timestamp": 10, "value": "2"},
         {"family": "b", "qualifier": "x", "timestamp": 10, "value": "\\x00"}]}
-    assert hbase("get", "r", "--from-ts", "11") == "no such row\n"
-    assert hbase("get", "r", "--to-ts", "10") == "no such row\n"
-    assert hbase("get", "r", "--where", "a:x=2") == "no such row\n"
+    assert hbase("get", "r", "--from-ts", "11") == "no such cells\n"
+    assert hbase("get", "r", "--to-ts", "10") == "no such cells\n"
+    assert hbase("get", "r", "--where", "a:x=2") == "no such cells\n"
     assert len(lines(hbase("get", "r", "--where", "a:x=1", "--column-prefix", "x"))) == 3
     [shown] = lines(hbase("increment", "r", "a:n=258"))[1:]
     assert shown[0] == "a:n" and shown[2] == "\\x00" * 6 + "\\x01\\x02"
