@@ -120,13 +120,14 @@ void hg_rowcall_fini(struct hg_rowcall *call)
     hg_arena_fini(&call->arena);
 }
 
-void hg_rowcall_name(const struct hg_rowcall *call, char *to, size_t room)
+/* ---- sending ---- */
+
+/* "table get users alice", for messages. */
+static void name_call(const struct hg_rowcall *call, char *to, size_t room)
 {
     snprintf(to, room, "%s %s%s%s", call->verb, call->table, call->row != NULL ? " " : "",
              call->row != NULL ? call->row : "");
 }
-
-/* ---- sending ---- */
 
 /* protobuf-c's allocator over the arena: what it frees goes with the arena. */
 static void *arena_alloc(void *arena, size_t bytes)
@@ -164,8 +165,11 @@ static struct hg_span key_of(struct hg_rowcall *call)
 }
 
 int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessage *request,
-                    const ProtobufCMessageDescriptor *reply_type, void *ret)
+                    void *ret)
 {
+    const ProtobufCMessageDescriptor *reply_type =
+        call->api == HG_API_TABLE ? &headgate__table__v1__table_reply__descriptor
+                                  : &headgate__table__v1__hbase_reply__descriptor;
     char what[400];
     struct hg_ctl_reply reply;
     uint8_t extras[EXTRAS_BYTES] = {hg_op_rows[op].code};
@@ -180,7 +184,7 @@ int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessa
     int code = hg_ctl_ask(call->ctl, &frame, &reply);
     if (code != HG_CTL_OK)
         return code;
-    hg_rowcall_name(call, what, sizeof what);
+    name_call(call, what, sizeof what);
     if (reply.status != HG_STATUS_SUCCESS)
         return hg_ctl_refused(&reply, what);
     ProtobufCAllocator allocator = {arena_alloc, arena_free, &call->arena};
@@ -193,4 +197,10 @@ int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessa
     call->affected = hg_get_u16(reply.extras.at + 2);
     *(void **)ret = message;
     return HG_CTL_OK;
+}
+
+int hg_rowcall_ask(struct hg_rowcall *call, const ProtobufCMessage *request, void *ret)
+{
+    int code = hg_ctl_connect(call->ctl);
+    return code != HG_CTL_OK ? code : hg_rowcall_send(call, call->op, request, ret);
 }
