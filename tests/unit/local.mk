@@ -259,7 +259,7 @@ if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop \
 	tests/unit/t_tableop_model
 endif
-tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
+tests_unit_t_filter_SOURCES = tests/unit/t_filter.c tests/unit/filterhelp.h
 tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
