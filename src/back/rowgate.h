@@ -77,8 +77,6 @@ void hg_rows_ask(struct hg_row_call *row,
                  void (*on_done)(struct hg_call *, const struct hg_result *));
 /* Somebody else was faster: once more, or false after HG_ROWS_ATTEMPTS. */
 HG_MUST_USE bool hg_rows_again(struct hg_row_call *row);
-/* Ends the call. It may be gone afterwards. */
-void hg_rows_finish(struct hg_row_call *row, struct hg_row_end *end);
 /* What a call that has met too many others is told. */
 extern const char hg_rows_too_many[];
 

@@ -37,7 +37,8 @@ void hg_rows_free(struct hg_rows *rows)
 
 /* --- the end of a call --- */
 
-void hg_rows_finish(struct hg_row_call *row, struct hg_row_end *end)
+/* The call may be gone afterwards. */
+static void finish(struct hg_row_call *row, struct hg_row_end *end)
 {
     struct hg_rows *rows = row->rows;
     end->outcome = &row->outcome;
@@ -52,7 +53,7 @@ static void finish_late(struct hg_row_call *row)
     struct hg_row_end end = {
         .fault = HG_FAULT_QUEUE_TIMEOUT,
         .text = HG_SPAN_LIT("it waited for others that use the row until its time was over")};
-    hg_rows_finish(row, &end);
+    finish(row, &end);
 }
 
 static void refuse(struct hg_row_call *row, enum hg_status status, const char *text,
@@ -60,7 +61,7 @@ static void refuse(struct hg_row_call *row, enum hg_status status, const char *t
 {
     struct hg_row_end end = {
         .status = (uint16_t)status, .text = hg_span_str(text), .server = server};
-    hg_rows_finish(row, &end);
+    finish(row, &end);
 }
 
 /* The store said no, or could not be asked. */
@@ -70,7 +71,7 @@ static void pass_on(struct hg_row_call *row, const struct hg_result *result)
                              .status = result->status,
                              .text = result->value,
                              .server = result->server};
-    hg_rows_finish(row, &end);
+    finish(row, &end);
 }
 
 /* A change that got no further than its read: what is unknown of a write is known here. */
@@ -150,7 +151,7 @@ static void on_written(struct hg_call *call, const struct hg_result *result)
     switch (result->status) {
     case HG_STATUS_SUCCESS: {
         struct hg_row_end end = {.written_bytes = row->written_bytes, .server = result->server};
-        hg_rows_finish(row, &end);
+        finish(row, &end);
         return;
     }
     case HG_STATUS_KEY_EEXISTS:
@@ -197,7 +198,7 @@ static void apply(struct hg_row_call *row, const struct hg_row *old, const struc
     enum hg_row_act act = row->outcome.act;
     if (act == HG_ROW_KEEP || (act == HG_ROW_REMOVE && old == NULL)) {
         struct hg_row_end end = {.server = result->server};
-        hg_rows_finish(row, &end);
+        finish(row, &end);
         return;
     }
     assert(row->writes);

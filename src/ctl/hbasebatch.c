@@ -5,10 +5,9 @@
 //   {"op": "get", "row": "r", "columns": ["cf", "other:b"], "versions": 3}
 //   {"op": "delete", "row": "r", "columns": ["cf:a"]}
 //   {"op": "increment", "row": "r", "counters": {"cf:n": 1}}
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "ctl/rowlines.h"
 #include "ctl/rowshow.h"
 #include "ctl/tableverb.h"
 
@@ -130,8 +129,8 @@ static int add_item(void *user, json_t *object, const char *where)
 {
     struct batch *batch = user;
     struct hg_arena *arena = &batch->call->arena;
-    const char *op = hg_ctl_json_member(object, "op", where), *row;
-    if (op == NULL || (row = hg_ctl_json_member(object, "row", where)) == NULL)
+    const char *op = hg_rowlines_member(object, "op", where), *row;
+    if (op == NULL || (row = hg_rowlines_member(object, "row", where)) == NULL)
         return HG_CTL_USAGE;
     hg_pb_hbase_item *item = HG_PB_NEW(arena, hbase_item);
     item->row = hg_rowtext_of(arena, row);
@@ -155,45 +154,24 @@ static int add_item(void *user, json_t *object, const char *where)
     return code;
 }
 
-static json_t *item_json(const hg_pb_hbase_item_reply *item)
+static int show(const struct hg_rowcall *call, const hg_pb_hbase_reply *reply)
 {
-    json_t *object = json_object();
-    json_object_set_new(object, "status", json_integer(item->status));
-    if (item->status != 0)
-        json_object_set_new(object, "message", hg_rowtext_json_bytes(item->message));
-    json_object_set_new(object, "affected", json_integer(item->affected));
-    json_object_set_new(object, "cells", hg_rowshow_cells_json(item->cells, item->n_cells));
-    return object;
-}
-
-static int show(struct hg_rowcall *call, const hg_pb_hbase_reply *reply)
-{
-    size_t refused = 0;
     json_t *list = json_array();
     for (size_t i = 0; i < reply->n_items; i++) {
-        refused += reply->items[i]->status != 0;
-        json_array_append_new(list, item_json(reply->items[i]));
+        const hg_pb_hbase_item_reply *item = reply->items[i];
+        json_t *object = hg_rowlines_result(item->status, item->message, item->affected);
+        json_object_set_new(object, "cells", hg_rowshow_cells_json(item->cells, item->n_cells));
+        json_array_append_new(list, object);
     }
-    int code = hg_ctl_json_lines_print(call->ctl, list);
-    if (code == HG_CTL_OK && refused > 0)
-        return hg_ctl_say(HG_CTL_REFUSED, "hbase hybrid %s: %zu of %zu operations were refused",
-                          call->table, refused, reply->n_items);
-    return code;
+    return hg_rowlines_print(call, list);
 }
 
 int hg_ctl_hbase_hybrid(struct hg_rowcall *call)
 {
     struct batch batch = {call, HG_PB_NEW(&call->arena, hbase_request)};
     hg_pb_hbase_reply *reply;
-    if (call->arg_count > 0)
-        return hg_ctl_say(HG_CTL_USAGE, "hbase hybrid takes a table, not '%s' too", call->args[0]);
-    int code = hg_ctl_json_lines(add_item, &batch);
-    if (code == HG_CTL_OK && batch.request->n_items == 0)
-        code = hg_ctl_say(HG_CTL_USAGE, "hbase hybrid: standard input holds no operation");
+    int code = hg_rowlines_read(call, add_item, &batch);
     if (code == HG_CTL_OK)
-        code = hg_ctl_connect(call->ctl);
-    if (code == HG_CTL_OK)
-        code = hg_rowcall_send(call, call->op, &batch.request->base,
-                               &headgate__table__v1__hbase_reply__descriptor, &reply);
+        code = hg_rowcall_ask(call, &batch.request->base, &reply);
     return code != HG_CTL_OK ? code : show(call, reply);
 }

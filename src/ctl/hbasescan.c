@@ -1,12 +1,8 @@
 // hbasescan - hbase scan: a stretch of rows, through a session of its own
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Rows are printed when the last has come, since columns are aligned.
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "ctl/option.h"
 #include "ctl/rowfilter.h"
+#include "ctl/rowpages.h"
 #include "ctl/rowshow.h"
 #include "ctl/tableverb.h"
 
@@ -60,62 +56,25 @@ static int make_scan(struct hg_rowcall *call, hg_pb_hbase_request *request)
     return code;
 }
 
-struct rows {
-    struct hg_ctl_table table;
-    json_t *list;
-};
-
-static void keep_rows(struct rows *rows, const hg_pb_hbase_reply *reply)
+static void add_rows(struct hg_rowpages *pages, const void *from)
 {
+    const hg_pb_hbase_reply *reply = from;
     for (size_t i = 0; i < reply->n_rows; i++) {
         const hg_pb_hbase_row *row = reply->rows[i];
-        hg_rowshow_cells(&rows->table, &row->row, row->cells, row->n_cells);
+        hg_rowshow_cells(&pages->table, &row->row, row->cells, row->n_cells);
         json_t *object = json_object();
         json_object_set_new(object, "row", hg_rowtext_json_bytes(row->row));
         json_object_set_new(object, "cells", hg_rowshow_cells_json(row->cells, row->n_cells));
         json_object_set_new(object, "partial", json_boolean(row->partial));
-        json_array_append_new(rows->list, object);
+        json_array_append_new(pages->list, object);
     }
-}
-
-/* SCAN, then SCAN_NEXT until there is no more; the server ends the session then. */
-static int fetch(struct hg_rowcall *call, const hg_pb_hbase_request *start, struct rows *rows)
-{
-    const ProtobufCMessageDescriptor *type = &headgate__table__v1__hbase_reply__descriptor;
-    hg_pb_hbase_request *next = HG_PB_NEW(&call->arena, hbase_request);
-    hg_pb_hbase_reply *reply;
-    int code = hg_rowcall_send(call, HG_OP_HBASE_SCAN, &start->base, type, &reply);
-    if (code == HG_CTL_OK)
-        next->session = reply->session;
-    while (code == HG_CTL_OK) {
-        keep_rows(rows, reply);
-        if (!reply->more)
-            break;
-        code = hg_rowcall_send(call, HG_OP_HBASE_SCAN_NEXT, &next->base, type, &reply);
-    }
-    return code;
+    pages->session = reply->session;
+    pages->more = reply->more;
 }
 
 int hg_ctl_hbase_scan(struct hg_rowcall *call)
 {
     hg_pb_hbase_request *request = HG_PB_NEW(&call->arena, hbase_request);
     int code = make_scan(call, request);
-    if (code == HG_CTL_OK)
-        code = hg_ctl_connect(call->ctl);
-    if (code != HG_CTL_OK)
-        return code;
-    struct rows rows = {.list = json_array()};
-    hg_rowshow_init(&rows.table, true, true);
-    code = fetch(call, request, &rows);
-    if (code == HG_CTL_OK && call->ctl->json) {
-        code = hg_ctl_json_print(rows.list);
-        hg_ctl_table_fini(&rows.table);
-        return code;
-    }
-    json_decref(rows.list);
-    if (code == HG_CTL_OK)
-        hg_rowshow_print(&rows.table);
-    else
-        hg_ctl_table_fini(&rows.table);
-    return code;
+    return code != HG_CTL_OK ? code : hg_rowpages_run(call, &request->base, add_rows);
 }

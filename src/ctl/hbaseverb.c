@@ -237,10 +237,7 @@ static int run_single(struct hg_rowcall *call)
     hg_pb_hbase_reply *reply;
     int code = make_request(call, request);
     if (code == HG_CTL_OK)
-        code = hg_ctl_connect(call->ctl);
-    if (code == HG_CTL_OK)
-        code = hg_rowcall_send(call, call->op, &request->base,
-                               &headgate__table__v1__hbase_reply__descriptor, &reply);
+        code = hg_rowcall_ask(call, &request->base, &reply);
     if (code != HG_CTL_OK)
         return code;
     if (call->ctl->json)

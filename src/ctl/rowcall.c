@@ -8,13 +8,9 @@
 
 #include "base/bytes.h"
 #include "ctl/table.h"
+#include "proto/opcode.h"
 #include "proto/status.h"
-
-#define OPCODE_TABLE 0xe8
-#define OPCODE_HBASE 0xe9
-#define EXTRAS_BYTES 8
-#define TABLE_MAX    100 /* bytes of a table's name */
-#define KEY_MAX      249 /* table's name and row key together */
+#include "proto/tablemsg.h"
 
 /* ---- the operation ---- */
 
@@ -78,16 +74,16 @@ static int find_operation(struct hg_rowcall *call, const char *verb)
 static int check_names(struct hg_rowcall *call)
 {
     size_t table = call->table_bytes.len;
-    if (table == 0 || table > TABLE_MAX || memchr(call->table_bytes.data, 0, table) != NULL)
+    if (!hg_tablemsg_table_right(hg_span(call->table_bytes.data, table)))
         return hg_ctl_say(HG_CTL_USAGE,
                           "'%s' is no table's name (accepted: 1 to %d bytes, none of them zero)",
-                          call->table, TABLE_MAX);
+                          call->table, HG_TABLE_NAME_MAX);
     if (call->row != NULL && call->row_bytes.len == 0)
         return hg_ctl_say(HG_CTL_USAGE, "a row key has at least 1 byte");
-    if (table + call->row_bytes.len > KEY_MAX)
+    if (table + call->row_bytes.len > HG_TABLE_KEY_MAX)
         return hg_ctl_say(HG_CTL_USAGE,
                           "table name and row key have %zu bytes together (accepted: at most %d)",
-                          table + call->row_bytes.len, KEY_MAX);
+                          table + call->row_bytes.len, HG_TABLE_KEY_MAX);
     return HG_CTL_OK;
 }
 
@@ -120,13 +116,14 @@ void hg_rowcall_fini(struct hg_rowcall *call)
     hg_arena_fini(&call->arena);
 }
 
-void hg_rowcall_name(const struct hg_rowcall *call, char *to, size_t room)
+/* ---- sending ---- */
+
+/* "table get users alice", for messages. */
+static void name_call(const struct hg_rowcall *call, char *to, size_t room)
 {
     snprintf(to, room, "%s %s%s%s", call->verb, call->table, call->row != NULL ? " " : "",
              call->row != NULL ? call->row : "");
 }
-
-/* ---- sending ---- */
 
 /* protobuf-c's allocator over the arena: what it frees goes with the arena. */
 static void *arena_alloc(void *arena, size_t bytes)
@@ -164,14 +161,17 @@ static struct hg_span key_of(struct hg_rowcall *call)
 }
 
 int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessage *request,
-                    const ProtobufCMessageDescriptor *reply_type, void *ret)
+                    void *ret)
 {
+    const ProtobufCMessageDescriptor *reply_type =
+        call->api == HG_API_TABLE ? &headgate__table__v1__table_reply__descriptor
+                                  : &headgate__table__v1__hbase_reply__descriptor;
     char what[400];
     struct hg_ctl_reply reply;
-    uint8_t extras[EXTRAS_BYTES] = {hg_op_rows[op].code};
+    uint8_t extras[HG_TABLE_EXTRAS_BYTES] = {hg_op_rows[op].code};
     hg_put_u16(extras + 2, (uint16_t)call->table_bytes.len);
-    struct hg_ctl_request frame = {.opcode =
-                                       call->api == HG_API_TABLE ? OPCODE_TABLE : OPCODE_HBASE,
+    struct hg_ctl_request frame = {.opcode = call->api == HG_API_TABLE ? HG_OPCODE_TABLE
+                                                                       : HG_OPCODE_HBASE,
                                    .extras = hg_span(extras, sizeof extras),
                                    .key = key_of(call)};
     size_t len;
@@ -180,12 +180,12 @@ int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessa
     int code = hg_ctl_ask(call->ctl, &frame, &reply);
     if (code != HG_CTL_OK)
         return code;
-    hg_rowcall_name(call, what, sizeof what);
+    name_call(call, what, sizeof what);
     if (reply.status != HG_STATUS_SUCCESS)
         return hg_ctl_refused(&reply, what);
     ProtobufCAllocator allocator = {arena_alloc, arena_free, &call->arena};
     void *message =
-        reply.extras.len == EXTRAS_BYTES && reply.extras.at[0] == extras[0]
+        reply.extras.len == HG_TABLE_EXTRAS_BYTES && reply.extras.at[0] == extras[0]
             ? protobuf_c_message_unpack(reply_type, &allocator, reply.value.len, reply.value.at)
             : NULL;
     if (message == NULL)
@@ -193,4 +193,10 @@ int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op, const ProtobufCMessa
     call->affected = hg_get_u16(reply.extras.at + 2);
     *(void **)ret = message;
     return HG_CTL_OK;
+}
+
+int hg_rowcall_ask(struct hg_rowcall *call, const ProtobufCMessage *request, void *ret)
+{
+    int code = hg_ctl_connect(call->ctl);
+    return code != HG_CTL_OK ? code : hg_rowcall_send(call, call->op, request, ret);
 }

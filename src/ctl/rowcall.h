@@ -26,12 +26,11 @@ HG_MUST_USE int hg_rowcall_init(struct hg_rowcall *call, struct hg_ctl *ctl, enu
 void hg_rowcall_fini(struct hg_rowcall *call);
 
 /* Sends `request` as operation `op` (a session's request has another than the call's), decodes the
-   reply's body; *ret is of the connection's memory's copy in the arena. An exit code. */
+   reply's body: *ret is the hg_pb_table_reply or hg_pb_hbase_reply of the call's API, in the arena.
+   An exit code. */
 HG_MUST_USE int hg_rowcall_send(struct hg_rowcall *call, enum hg_op op,
-                                const ProtobufCMessage *request,
-                                const ProtobufCMessageDescriptor *reply, void *ret);
-
-/* "table get users alice", for messages. */
-void hg_rowcall_name(const struct hg_rowcall *call, char *to, size_t room);
+                                const ProtobufCMessage *request, void *ret);
+/* Connects, then sends it as the call's own operation. An exit code. */
+HG_MUST_USE int hg_rowcall_ask(struct hg_rowcall *call, const ProtobufCMessage *request, void *ret);
 
 #endif

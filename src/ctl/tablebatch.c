@@ -5,74 +5,12 @@
 //   {"op": "get", "row": "alice", "select": ["name"]}
 //   {"op": "increment", "row": "alice", "columns": {"hits": 1}, "return": true}
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/option.h"
+#include "ctl/rowlines.h"
 #include "ctl/rowshow.h"
 #include "ctl/tableverb.h"
-
-#define LINE_MAX_BYTES (20u << 20)
-
-/* ---- JSON lines ---- */
-
-static int add_line(const char *line, size_t len, unsigned number,
-                    int (*add)(void *user, json_t *object, const char *where), void *user)
-{
-    char where[40];
-    json_error_t error;
-    snprintf(where, sizeof where, "line %u", number);
-    if (strspn(line, " \t\r\n") == len)
-        return HG_CTL_OK;
-    json_t *object = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
-    if (object == NULL)
-        return hg_ctl_say(HG_CTL_USAGE, "%s: no JSON: %s", where, error.text);
-    int code = json_is_object(object) ? add(user, object, where)
-                                      : hg_ctl_say(HG_CTL_USAGE, "%s: expected an object", where);
-    json_decref(object);
-    return code;
-}
-
-int hg_ctl_json_lines(int (*add)(void *user, json_t *object, const char *where), void *user)
-{
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t len;
-    int code = HG_CTL_OK;
-    for (unsigned number = 1; code == HG_CTL_OK && (len = getline(&line, &room, stdin)) >= 0;
-         number++)
-        code = (size_t)len > LINE_MAX_BYTES
-                   ? hg_ctl_say(HG_CTL_USAGE, "line %u is longer than a request may be", number)
-                   : add_line(line, (size_t)len, number, add, user);
-    free(line);
-    if (code == HG_CTL_OK && ferror(stdin))
-        return hg_ctl_say(HG_CTL_USAGE, "cannot read standard input");
-    return code;
-}
-
-const char *hg_ctl_json_member(const json_t *object, const char *name, const char *where)
-{
-    const json_t *member = json_object_get(object, name);
-    if (json_is_string(member))
-        return json_string_value(member);
-    hg_ctl_say(HG_CTL_USAGE, "%s: expected \"%s\" with a string", where, name);
-    return NULL;
-}
-
-int hg_ctl_json_lines_print(const struct hg_ctl *ctl, json_t *list)
-{
-    size_t i;
-    json_t *item;
-    if (ctl->json)
-        return hg_ctl_json_print(list);
-    json_array_foreach(list, i, item)
-    {
-        json_dumpf(item, stdout, 0);
-        putchar('\n');
-    }
-    json_decref(list);
-    return HG_CTL_OK;
-}
 
 /* ---- items ---- */
 
@@ -154,9 +92,9 @@ static int add_item(void *user, json_t *object, const char *where)
 {
     struct batch *batch = user;
     struct hg_arena *arena = &batch->call->arena;
-    const char *op = hg_ctl_json_member(object, "op", where), *row, *name;
+    const char *op = hg_rowlines_member(object, "op", where), *row, *name;
     json_t *value;
-    if (op == NULL || (row = hg_ctl_json_member(object, "row", where)) == NULL)
+    if (op == NULL || (row = hg_rowlines_member(object, "row", where)) == NULL)
         return HG_CTL_USAGE;
     hg_pb_table_item *item = HG_PB_NEW(arena, table_item);
     item->row = hg_rowtext_of(arena, row);
@@ -172,48 +110,26 @@ static int add_item(void *user, json_t *object, const char *where)
 
 /* ---- results ---- */
 
-static json_t *item_json(const hg_pb_table_item_reply *item)
+static int show(const struct hg_rowcall *call, const hg_pb_table_reply *reply)
 {
-    json_t *object = json_object();
-    json_object_set_new(object, "status", json_integer(item->status));
-    if (item->status != 0)
-        json_object_set_new(object, "message", hg_rowtext_json_bytes(item->message));
-    json_object_set_new(object, "affected", json_integer(item->affected));
-    if (item->entity != NULL)
-        json_object_set_new(object, "columns", hg_rowshow_entity_json(item->entity));
-    return object;
-}
-
-/* One line an item, as in the input; they are what --json lists. */
-static int show(struct hg_rowcall *call, const hg_pb_table_reply *reply)
-{
-    size_t refused = 0;
     json_t *list = json_array();
     for (size_t i = 0; i < reply->n_items; i++) {
-        refused += reply->items[i]->status != 0;
-        json_array_append_new(list, item_json(reply->items[i]));
+        const hg_pb_table_item_reply *item = reply->items[i];
+        json_t *object = hg_rowlines_result(item->status, item->message, item->affected);
+        if (item->entity != NULL)
+            json_object_set_new(object, "columns", hg_rowshow_entity_json(item->entity));
+        json_array_append_new(list, object);
     }
-    int code = hg_ctl_json_lines_print(call->ctl, list);
-    if (code == HG_CTL_OK && refused > 0)
-        return hg_ctl_say(HG_CTL_REFUSED, "table batch %s: %zu of %zu operations were refused",
-                          call->table, refused, reply->n_items);
-    return code;
+    return hg_rowlines_print(call, list);
 }
 
 int hg_ctl_table_batch(struct hg_rowcall *call)
 {
     struct batch batch = {call, HG_PB_NEW(&call->arena, table_request)};
     hg_pb_table_reply *reply;
-    if (call->arg_count > 0)
-        return hg_ctl_say(HG_CTL_USAGE, "table batch takes a table, not '%s' too", call->args[0]);
-    int code = hg_ctl_json_lines(add_item, &batch);
-    if (code == HG_CTL_OK && batch.request->n_items == 0)
-        code = hg_ctl_say(HG_CTL_USAGE, "table batch: standard input holds no operation");
     batch.request->atomic = hg_ctl_option_is(call->ctl, HG_CTL_OPT_ATOMIC);
+    int code = hg_rowlines_read(call, add_item, &batch);
     if (code == HG_CTL_OK)
-        code = hg_ctl_connect(call->ctl);
-    if (code == HG_CTL_OK)
-        code = hg_rowcall_send(call, call->op, &batch.request->base,
-                               &headgate__table__v1__table_reply__descriptor, &reply);
+        code = hg_rowcall_ask(call, &batch.request->base, &reply);
     return code != HG_CTL_OK ? code : show(call, reply);
 }

@@ -19,13 +19,4 @@ void hg_ctl_hbase_add_column(struct hg_arena *arena, hg_pb_read *read, const cha
 hg_pb_deletion *hg_ctl_hbase_deletion(struct hg_arena *arena, const char *text, bool newest,
                                       bool exact);
 
-/* Lines of standard input, each a JSON object, given to `add` with its number. An exit code. */
-HG_MUST_USE int hg_ctl_json_lines(int (*add)(void *user, json_t *object, const char *where),
-                                  void *user);
-/* A text member of such an object: NULL and said so when it is missing or no text. */
-const char *hg_ctl_json_member(const json_t *object, const char *name, const char *where);
-
-/* A list, one element a line, or as JSON if that is asked for; lets go of it. An exit code. */
-HG_MUST_USE int hg_ctl_json_lines_print(const struct hg_ctl *ctl, json_t *list);
-
 #endif

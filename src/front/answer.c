@@ -281,17 +281,12 @@ static void count_get(const struct hg_request *request, bool hit)
     hg_counter_add(hit ? &request->lane->get_hits : &request->lane->get_misses, 1);
 }
 
-static enum hg_outcome outcome_of(const struct hg_request *request, uint16_t status)
+enum hg_outcome hg_answer_outcome(uint16_t status)
 {
-    bool is_get = request->call.op == HG_OP_GET || request->call.op == HG_OP_GAT;
     switch (status) {
     case HG_STATUS_SUCCESS:
-        if (is_get)
-            count_get(request, true);
         return HG_OUTCOME_SUCCESS;
     case HG_STATUS_KEY_ENOENT:
-        if (is_get)
-            count_get(request, false);
         return HG_OUTCOME_MISS;
     case HG_STATUS_KEY_EEXISTS:
     case HG_STATUS_NOT_STORED:
@@ -445,9 +440,11 @@ void hg_answer_result(struct hg_request *request, const struct hg_result *result
         return;
     }
     uint16_t status = result->status;
-    enum hg_outcome outcome = outcome_of(request, status);
+    enum hg_outcome outcome = hg_answer_outcome(status);
     const struct hg_opcode_row *row = request->row;
     bool reads = row->op == HG_OP_GET || row->op == HG_OP_GAT;
+    if (reads && (outcome == HG_OUTCOME_SUCCESS || outcome == HG_OUTCOME_MISS))
+        count_get(request, outcome == HG_OUTCOME_SUCCESS);
     if (row->quiet &&
         ((reads && status == HG_STATUS_KEY_ENOENT) || (!reads && status == HG_STATUS_SUCCESS))) {
         hg_answer_deliver(request, NULL, outcome, result->server);

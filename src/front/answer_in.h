@@ -29,6 +29,8 @@ void hg_answer_error(struct hg_request *request, uint16_t status, const struct h
                      const char *server);
 /* A fault of the store; result->value: its words, or none. */
 void hg_answer_fault(struct hg_request *request, const struct hg_result *result);
+/* What it means that a store, or the table's semantics, ended with this status. */
+enum hg_outcome hg_answer_outcome(uint16_t status);
 /* What a client is told of a fault. */
 struct hg_refusal hg_answer_fault_refusal(enum hg_fault fault);
 /* Counts the end of a data request. */

@@ -17,26 +17,7 @@ static struct hg_request *take_request(struct hg_table *table)
 
 enum hg_outcome hg_table_outcome(uint16_t status)
 {
-    switch (status) {
-    case HG_STATUS_SUCCESS:
-        return HG_OUTCOME_SUCCESS;
-    case HG_STATUS_KEY_ENOENT:
-        return HG_OUTCOME_MISS;
-    case HG_STATUS_KEY_EEXISTS:
-    case HG_STATUS_NOT_STORED:
-    case HG_STATUS_DELTA_BADVAL:
-        return HG_OUTCOME_NOT_DONE;
-    case HG_STATUS_E2BIG:
-        return HG_OUTCOME_TOO_LARGE;
-    case HG_STATUS_EINVAL:
-        return HG_OUTCOME_INVALID;
-    case HG_STATUS_NOT_SUPPORTED:
-        return HG_OUTCOME_UNKNOWN;
-    case HG_STATUS_QUEUE_TIMEOUT:
-        return HG_OUTCOME_QUEUE_TIMEOUT;
-    default:
-        return HG_OUTCOME_STORE_ERROR;
-    }
+    return status == HG_STATUS_QUEUE_TIMEOUT ? HG_OUTCOME_QUEUE_TIMEOUT : hg_answer_outcome(status);
 }
 
 void hg_table_answer(struct hg_table *table, const struct hg_table_reply *reply, uint16_t affected,

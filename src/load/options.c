@@ -14,6 +14,7 @@
 #include "config.h"
 #include "load/gen.h"
 #include "load/option.h"
+#include "proto/tablemsg.h"
 
 #define LONG_BASE 256 /* getopt's value of the first row */
 
@@ -103,16 +104,13 @@ static bool add_tenant(struct hg_load_options *options, const struct hg_load_ten
     return true;
 }
 
-/* Table's name and row key are one key of a request. */
-#define ROW_KEY_BYTES 249
-
 static bool check_table(const struct hg_load_tenant *tenant, const char *option, const char *table)
 {
-    if (table != NULL && strlen(table) + tenant->key_bytes > ROW_KEY_BYTES) {
+    if (table != NULL && strlen(table) + tenant->key_bytes > HG_TABLE_KEY_MAX) {
         return hg_option_complain(
             "tenant '%s': %s '%s' and key-bytes %u: expected at most %d bytes "
             "of table and key together",
-            tenant->name, option, table, tenant->key_bytes, ROW_KEY_BYTES);
+            tenant->name, option, table, tenant->key_bytes, HG_TABLE_KEY_MAX);
     }
     return true;
 }

@@ -58,10 +58,6 @@ bool hg_tablepart_entity(struct hg_tablepart *part, const HG_PB(Entity) * entity
 bool hg_tablepart_filter(struct hg_tablepart *part, const HG_PB(Filter) * filter,
                          struct hg_filter *ret);
 
-/* A family and a qualifier. */
-bool hg_tablepart_column(struct hg_tablepart *part, ProtobufCBinaryData family,
-                         ProtobufCBinaryData qualifier, struct hg_span *ret_family,
-                         struct hg_span *ret_qualifier);
 bool hg_tablepart_cells(struct hg_tablepart *part, size_t count, HG_PB(Cell) * *list,
                         struct hg_cells *ret);
 bool hg_tablepart_counters(struct hg_tablepart *part, size_t count, HG_PB(Counter) * *list,

@@ -23,9 +23,9 @@ static bool family_of(struct hg_tablepart *part, ProtobufCBinaryData bytes, stru
            hg_tablepart_refuse(part, "'family' has 1 to 250 bytes, none of them zero or a colon");
 }
 
-bool hg_tablepart_column(struct hg_tablepart *part, ProtobufCBinaryData family,
-                         ProtobufCBinaryData qualifier, struct hg_span *ret_family,
-                         struct hg_span *ret_qualifier)
+static bool column_of(struct hg_tablepart *part, ProtobufCBinaryData family,
+                      ProtobufCBinaryData qualifier, struct hg_span *ret_family,
+                      struct hg_span *ret_qualifier)
 {
     if (!family_of(part, family, ret_family))
         return false;
@@ -43,8 +43,8 @@ bool hg_tablepart_cells(struct hg_tablepart *part, size_t count, HG_PB(Cell) * *
     for (size_t i = 0; i < count; i++) {
         const HG_PB(Cell) *cell = list[i];
         bool given = cell->at_case == HEADGATE__TABLE__V1__CELL__AT_TIMESTAMP;
-        if (!hg_tablepart_column(part, cell->family, cell->qualifier, &cells[i].family,
-                                 &cells[i].qualifier) ||
+        if (!column_of(part, cell->family, cell->qualifier, &cells[i].family,
+                       &cells[i].qualifier) ||
             !timestamp(part, given, cell->timestamp, &cells[i].at_ms, &cells[i].dated))
             return false;
         cells[i].value = hg_tablepb_span(cell->value);
@@ -60,8 +60,8 @@ bool hg_tablepart_counters(struct hg_tablepart *part, size_t count, HG_PB(Counte
     if (counters == NULL)
         return hg_tablepart_short(part);
     for (size_t i = 0; i < count; i++) {
-        if (!hg_tablepart_column(part, list[i]->family, list[i]->qualifier, &counters[i].family,
-                                 &counters[i].qualifier))
+        if (!column_of(part, list[i]->family, list[i]->qualifier, &counters[i].family,
+                       &counters[i].qualifier))
             return false;
         counters[i].amount = list[i]->amount;
     }
@@ -84,7 +84,7 @@ static bool deletion(struct hg_tablepart *part, const HG_PB(Deletion) * from,
                   "VERSION only");
     ret->family = ret->qualifier = HG_SPAN_LIT("");
     if (ret->kind != HG_DELETION_ROW &&
-        !hg_tablepart_column(part, from->family, from->qualifier, &ret->family, &ret->qualifier))
+        !column_of(part, from->family, from->qualifier, &ret->family, &ret->qualifier))
         return false;
     if (!timestamp(part, from->at_case == HEADGATE__TABLE__V1__DELETION__AT_TIMESTAMP,
                    from->timestamp, &ret->at_ms, &ret->dated))
@@ -195,6 +195,5 @@ bool hg_tablepart_check(struct hg_tablepart *part, const HG_PB(Check) * check,
     else if (ret->op > HG_NOT_EQUAL)
         return hg_tablepart_refuse(part, "'check' without a 'value' takes EQUAL (the column is "
                                          "absent) or NOT_EQUAL (it is present)");
-    return hg_tablepart_column(part, check->family, check->qualifier, &ret->family,
-                               &ret->qualifier);
+    return column_of(part, check->family, check->qualifier, &ret->family, &ret->qualifier);
 }

@@ -16,6 +16,12 @@ struct source {
     const HG_PB(Check) * check;
 };
 
+/* Of either, which are different types; a check is in a request only. */
+#define SOURCE_OF(from)                                                                            \
+    .cell_count = (from)->n_cells, .counter_count = (from)->n_counters,                            \
+    .deletion_count = (from)->n_deletions, .cells = (from)->cells, .counters = (from)->counters,   \
+    .deletions = (from)->deletions, .read = (from)->read
+
 static unsigned fields_of(const struct source *from)
 {
     return (from->cell_count > 0 ? BIT(CELLS) : 0u) |
@@ -106,15 +112,7 @@ static bool read_batch_item(struct hg_tablepart *part, const HG_PB(HBaseItem) * 
         item->op != HG_OP_HBASE_INCREMENT)
         return hg_tablepart_refuse(part, "'operation' of an item is 1 (PUT), 3 (DELETE), 5 (GET), "
                                          "15 (APPEND) or 16 (INCREMENT)");
-    struct source source = {
-        .cell_count = from->n_cells,
-        .counter_count = from->n_counters,
-        .deletion_count = from->n_deletions,
-        .cells = from->cells,
-        .counters = from->counters,
-        .deletions = from->deletions,
-        .read = from->read,
-    };
+    struct source source = {SOURCE_OF(from)};
     return hg_tablepart_fields(part, item->op, fields_of(&source)) &&
            hg_tablepart_row(part, from->row, &item->row) && read_item(part, &source, item);
 }
@@ -169,16 +167,7 @@ bool hg_tablepart_hbase(struct hg_tablepart *part, struct hg_span row, struct hg
         return memory
                    ? hg_tablepart_short(part)
                    : hg_tablepart_refuse(part, "the value is not an HBaseRequest of table.proto");
-    struct source source = {
-        .cell_count = from->n_cells,
-        .counter_count = from->n_counters,
-        .deletion_count = from->n_deletions,
-        .cells = from->cells,
-        .counters = from->counters,
-        .deletions = from->deletions,
-        .read = from->read,
-        .check = from->check,
-    };
+    struct source source = {SOURCE_OF(from), .check = from->check};
     unsigned present = fields_of(&source) | (from->scan != NULL ? BIT(SCAN) : 0u) |
                        (from->n_items > 0 ? BIT(ITEMS) : 0u) |
                        (from->session != 0 ? BIT(SESSION) : 0u);

@@ -142,3 +142,21 @@ _names = itertools.count(1)
 def key():
     """A key that no other test uses."""
     return b"e2e:%d:%d" % (os.getpid(), next(_names))
+
+
+def own_rows(target):
+    """A client of a table that no other test uses."""
+    from tablebin import Rows  # which compiles the protocol: for those only that use it
+    with target.client() as connection:
+        yield Rows(connection, "t%d-%d" % (os.getpid(), next(_names)))
+
+
+@pytest.fixture
+def rows(row_target):
+    yield from own_rows(row_target)
+
+
+@pytest.fixture
+def ordered(ordered_target):
+    """The same, where keys have an order; elsewhere see test_ranges_need_order."""
+    yield from own_rows(ordered_target)

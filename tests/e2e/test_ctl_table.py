@@ -34,27 +34,25 @@ def name():
     return "t%d" % next(_names)
 
 
-@pytest.fixture
-def table(daemon, name):
+def runner(daemon, verb, name):
     """run(operation, ...) for a table of the test's own; what was printed."""
     def run(operation, *args, code=OK, stdin=None, json_of=False):
-        argv = ["table", operation, name, *args]
+        argv = [verb, operation, name, *args]
         done = daemon.ctl(*(["--json"] if json_of else []), *argv, check=False, stdin=stdin)
         assert done.returncode == code, done
         assert bool(done.stderr) == (code != OK), done
         return json.loads(done.stdout) if json_of else done.stdout if code == OK else done.stderr
     return run
+
+
+@pytest.fixture
+def table(daemon, name):
+    return runner(daemon, "table", name)
 
 
 @pytest.fixture
 def hbase(daemon, name):
-    def run(operation, *args, code=OK, stdin=None, json_of=False):
-        argv = ["hbase", operation, name, *args]
-        done = daemon.ctl(*(["--json"] if json_of else []), *argv, check=False, stdin=stdin)
-        assert done.returncode == code, done
-        assert bool(done.stderr) == (code != OK), done
-        return json.loads(done.stdout) if json_of else done.stdout if code == OK else done.stderr
-    return run
+    return runner(daemon, "hbase", name)
 
 
 def words(item):

@@ -4,7 +4,6 @@
 import itertools
 import os
 import struct
-import threading
 import time
 
 import pytest
@@ -12,34 +11,10 @@ import pytest
 import mcbin
 import servers
 from conftest import ROW_TARGETS, row_config
-from mcbin import St, scaled
+from mcbin import St
+from row_tools import CLIENTS, MAX_INT, insist, refused, together
 from tablebin import (H, Rows, all_of, any_of, cell, cells_of, counters, deletion, filter_of,
                       hrows_of, node, pb, read_of, values_of)
-
-_names = itertools.count(1)
-MAX_INT, MIN_INT = (1 << 63) - 1, -(1 << 63)
-
-
-@pytest.fixture
-def rows(row_target):
-    """A client of a table that no other test uses."""
-    with row_target.client() as client:
-        yield Rows(client, "h%d-%d" % (os.getpid(), next(_names)))
-
-
-@pytest.fixture
-def ordered(ordered_target):
-    """The same, where keys have an order."""
-    with ordered_target.client() as client:
-        yield Rows(client, "h%d-%d" % (os.getpid(), next(_names)))
-
-
-def refused(reply, status, *words):
-    assert reply.status == status, reply
-    assert reply.text, reply
-    for word in words:
-        assert word in reply.text, (word, reply)
-    return reply
 
 
 def done(reply, affected=None):
@@ -439,36 +414,7 @@ def test_a_row_over_the_limit(rows):
 
 # ---- row atomicity ----
 
-CLIENTS, ROUNDS = 16, 20
-
-
-def together(row_target, table, work):
-    failures, gate = [], threading.Barrier(CLIENTS)
-
-    def run(number_of):
-        try:
-            with row_target.client(timeout=20) as client:
-                gate.wait(scaled(20))
-                work(Rows(client, table), number_of)
-        except Exception as wrong:  # noqa: BLE001 - told to the test's thread
-            failures.append((number_of, repr(wrong)))
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(scaled(60))
-        assert not thread.is_alive()
-    assert not failures, failures[:3]
-
-
-def insist(call):
-    """Again where the row was too busy (0x85): that is a refusal, and nothing was done."""
-    for _ in range(200):
-        reply = call()
-        if reply.status != St.EBUSY:
-            return reply
-    raise AssertionError("busy 200 times: %r" % reply)
+ROUNDS = 20
 
 
 def test_increments_of_16_clients(row_target, rows):

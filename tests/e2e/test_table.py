@@ -5,11 +5,8 @@ and over memcached, with one worker and with two.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
-import itertools
 import math
-import os
 import struct
-import threading
 import time
 from random import Random
 
@@ -17,36 +14,10 @@ import pytest
 
 import mcbin
 import servers
-from mcbin import Client, Op, St, scaled
+from mcbin import Client, Op, St
+from row_tools import CLIENTS, MAX_INT, MIN_INT, insist, refused, together
 from tablebin import (HBASE, TABLE, H, Rows, T, all_of, any_of, columns_of, entity_of, filter_of,
                       frame_of, item, node, pb, rows_of)
-
-_names = itertools.count(1)
-MAX_INT, MIN_INT = (1 << 63) - 1, -(1 << 63)
-
-
-@pytest.fixture
-def rows(row_target):
-    """A client of a table that no other test uses."""
-    with row_target.client() as client:
-        yield Rows(client, "t%d-%d" % (os.getpid(), next(_names)))
-
-
-@pytest.fixture
-def ordered(ordered_target):
-    """The same, where keys have an order; elsewhere see test_ranges_need_order."""
-    with ordered_target.client() as client:
-        yield Rows(client, "t%d-%d" % (os.getpid(), next(_names)))
-
-
-def refused(reply, status, *words):
-    """A refusal with this status whose text has these words."""
-    assert reply.status == status, reply
-    assert reply.text, reply
-    for word in words:
-        assert word in reply.text, (word, reply)
-    return reply
-
 
 # ---- the table of operations: row missing, row present ----
 
@@ -818,37 +789,7 @@ def test_the_two_apis_do_not_share_rows(rows):
 
 # ---- row atomicity ----
 
-CLIENTS, ROUNDS = 16, 25
-
-
-def together(row_target, table, work):
-    """work(rows, client number) in 16 threads, each with a connection of its own."""
-    failures, gate = [], threading.Barrier(CLIENTS)
-
-    def run(number):
-        try:
-            with row_target.client(timeout=20) as client:
-                gate.wait(scaled(20))
-                work(Rows(client, table), number)
-        except Exception as wrong:  # noqa: BLE001 - told to the test's thread
-            failures.append((number, repr(wrong)))
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(scaled(60))
-        assert not thread.is_alive()
-    assert not failures, failures[:3]
-
-
-def insist(call):
-    """Again where the row was too busy (0x85): that is a refusal, and nothing was done."""
-    for _ in range(200):
-        reply = call()
-        if reply.status != St.EBUSY:
-            return reply
-    raise AssertionError("busy 200 times: %r" % reply)
+ROUNDS = 25
 
 
 def test_increments_of_16_clients(row_target, rows):

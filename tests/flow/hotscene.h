@@ -57,6 +57,24 @@ static inline void hot_start(struct hotscene *h)
     hot_open(h);
 }
 
+/* With a threshold, in requests an epoch, from which on a key is hot. */
+static inline void hot_start_limited(struct hotscene *h, unsigned workers, uint64_t threshold)
+{
+    hot_init(h, workers);
+    atomic_store(&h->bucket->hotkey_threshold, threshold);
+    hot_open(h);
+}
+
+/* Another tenant, between init and open or before the stage is published again. */
+static inline struct hg_bucket *hot_tenant(struct hotscene *h, const char *name, uint64_t threshold)
+{
+    struct hg_bucket *bucket = stage_bucket(&h->s.stage, name, 0, HG_UNITS_UNLIMITED);
+    atomic_store(&bucket->hotkey_tracking, true);
+    atomic_store(&bucket->hotkey_mode, HG_MODE_ENFORCE);
+    atomic_store(&bucket->hotkey_threshold, threshold);
+    return bucket;
+}
+
 /* Turns housekeeping until so many epochs have ended. */
 static inline void hot_wait(struct hotscene *h, uint64_t epochs)
 {

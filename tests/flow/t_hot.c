@@ -62,9 +62,7 @@ static void make_hot(struct hotscene *h)
 
 static void start_hot(struct hotscene *h)
 {
-    hot_init(h, 1);
-    atomic_store(&h->bucket->hotkey_threshold, 10);
-    hot_open(h);
+    hot_start_limited(h, 1, 10);
     make_hot(h);
 }
 
@@ -144,8 +142,7 @@ static void test_refused_for_credits_is_not_counted(void **state)
 {
     (void)state;
     struct hotscene h;
-    hot_init(&h, 1);
-    hot_open(&h);
+    hot_start(&h);
     hg_credit_bucket_set(&h.bucket->credit, 0, 5, false);
     say_hello(&h, nonblocking);
     stage_tick(&h.s.stage);
@@ -364,9 +361,7 @@ static void test_the_share_is_kept(void **state)
     (void)state;
     struct hotscene h;
     struct client exempt;
-    hot_init(&h, 1);
-    atomic_store(&h.bucket->hotkey_threshold, 10);
-    hot_open(&h);
+    hot_start_limited(&h, 1, 10);
     connect_exempt(&h, &exempt);
     for (unsigned i = 0; i < 3; i++) {
         flood(&h, &exempt, "hot", 60);

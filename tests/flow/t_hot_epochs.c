@@ -1,5 +1,6 @@
 // t_hot_epochs - the engine of hot keys: handing over, late workers, memory, tenants that come and
-// go SPDX-License-Identifier: BSD-3-Clause
+// go
+// SPDX-License-Identifier: BSD-3-Clause
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,9 +200,7 @@ static void test_a_throttle_comes_and_goes(void **state)
 {
     (void)state;
     struct hotscene h;
-    hot_init(&h, 2);
-    atomic_store(&h.bucket->hotkey_threshold, 100);
-    hot_open(&h);
+    hot_start_limited(&h, 2, 100);
     static const unsigned counts[] = {450, 100, 100, 100, 0, 0, 0, 0, 0};
     static const unsigned percents[] = {10, 20, 30, 40, 40, 30, 20, 10, 0};
     for (unsigned epoch = 0; epoch < HG_COUNT_OF(counts); epoch++) {
@@ -229,9 +228,7 @@ static void test_a_long_epoch(void **state)
 {
     (void)state;
     struct hotscene h;
-    hot_init(&h, 1);
-    atomic_store(&h.bucket->hotkey_threshold, 100);
-    hot_open(&h);
+    hot_start_limited(&h, 1, 100);
     tell(&h, h.bucket, 0, "k", 450);
     stage_advance(9 * HOT_EPOCH_US);
     hot_epoch(&h);
@@ -249,9 +246,7 @@ static void test_many_listed_keys(void **state)
     (void)state;
     struct hotscene h;
     char text[32];
-    hot_init(&h, 1);
-    atomic_store(&h.bucket->hotkey_threshold, 10);
-    hot_open(&h);
+    hot_start_limited(&h, 1, 10);
     for (unsigned epoch = 0; epoch < 8; epoch++) {
         for (unsigned i = 0; i < 10; i++) {
             snprintf(text, sizeof text, "hot:%u:%u", epoch, i);
@@ -278,10 +273,7 @@ static void test_a_tenant_deleted_during_an_epoch(void **state)
     (void)state;
     struct hotscene h;
     hot_init(&h, 2);
-    struct hg_bucket *gone = stage_bucket(&h.s.stage, "gone", 0, HG_UNITS_UNLIMITED);
-    atomic_store(&gone->hotkey_tracking, true);
-    atomic_store(&gone->hotkey_mode, HG_MODE_ENFORCE);
-    atomic_store(&gone->hotkey_threshold, 10);
+    struct hg_bucket *gone = hot_tenant(&h, "gone", 10);
     hot_open(&h);
     tell(&h, gone, 0, "k", 100);
     hot_epoch(&h);
@@ -319,10 +311,7 @@ static void test_deleted_at_awkward_times(void **state)
     for (unsigned when = 0; when < 2; when++) {
         struct hotscene h;
         hot_init(&h, 1);
-        struct hg_bucket *gone = stage_bucket(&h.s.stage, "gone", 0, HG_UNITS_UNLIMITED);
-        atomic_store(&gone->hotkey_tracking, true);
-        atomic_store(&gone->hotkey_mode, HG_MODE_ENFORCE);
-        atomic_store(&gone->hotkey_threshold, 10);
+        struct hg_bucket *gone = hot_tenant(&h, "gone", 10);
         hot_open(&h);
         tell(&h, gone, 0, "k", 100);
         hot_end(&h);
@@ -344,9 +333,7 @@ static void test_the_end_in_mid_epoch(void **state)
 {
     (void)state;
     struct hotscene h;
-    hot_init(&h, 2);
-    atomic_store(&h.bucket->hotkey_threshold, 10);
-    hot_open(&h);
+    hot_start_limited(&h, 2, 10);
     tell(&h, h.bucket, 0, "k", 100);
     hot_epoch(&h);
     tell(&h, h.bucket, 0, "k", 100);

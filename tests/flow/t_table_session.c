@@ -22,6 +22,18 @@ static void start_filled(struct tablescene *t, unsigned workers)
     t->parts_at_once = true;
 }
 
+static void start_two_clients(struct tablescene *t, struct client *other)
+{
+    start_filled(t, 1);
+    stage_connect_tcp(&t->s.stage, 0, other);
+}
+
+static void close_two_clients(struct tablescene *t, struct client *other)
+{
+    client_close(other);
+    table_close(t);
+}
+
 static uint64_t open_session(struct tablescene *t, unsigned rows, uint32_t opaque)
 {
     table_ask(t, HG_OP_TABLE_QUERY_START, "t", "", body_query(NULL, NULL, 0, rows, false), opaque);
@@ -38,6 +50,19 @@ static void ask(struct client *client, enum hg_op op, uint64_t id, uint32_t opaq
         hg_op_rows[op].api == HG_API_TABLE ? body_session(id) : body_scan_session(id);
     table_add(client, op, "t", "", body, opaque);
     client_send(client);
+}
+
+/* The next page, until the next reply. */
+static table_reply *next(struct tablescene *t, struct client *client, uint64_t id, uint32_t opaque)
+{
+    ask(client, HG_OP_TABLE_QUERY_NEXT, id, opaque);
+    return table_expect(t, client, opaque);
+}
+
+static void end(struct tablescene *t, struct client *client, uint64_t id, uint32_t opaque)
+{
+    ask(client, HG_OP_TABLE_QUERY_END, id, opaque);
+    table_expect(t, client, opaque);
 }
 
 static void expect_refused(struct tablescene *t, struct client *client, enum hg_op op, uint64_t id,
@@ -65,13 +90,11 @@ static void test_to_the_end(void **state)
     struct tablescene t;
     start_filled(&t, 1);
     uint64_t id = open_session(&t, 4, 1);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 2);
-    table_reply *reply = table_expect(&t, client_of(&t), 2);
+    table_reply *reply = next(&t, client_of(&t), id, 2);
     assert_int_equal(reply->n_rows, 4);
     assert_int_equal(reply->session, id);
     assert_int_equal(entity_int(reply->rows[0]->entity, "n"), 4);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 3);
-    reply = table_expect(&t, client_of(&t), 3);
+    reply = next(&t, client_of(&t), id, 3);
     assert_int_equal(reply->n_rows, 2);
     assert_false(reply->more);
     assert_int_equal(reply->session, 0);
@@ -108,8 +131,7 @@ static void test_limit_over_pages(void **state)
     table_reply *reply = table_expect(&t, client_of(&t), 1);
     assert_int_equal(reply->n_rows, 4);
     assert_int_equal(entity_int(reply->rows[0]->entity, "n"), 9);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, reply->session, 2);
-    reply = table_expect(&t, client_of(&t), 2);
+    reply = next(&t, client_of(&t), reply->session, 2);
     assert_int_equal(reply->n_rows, 3);
     assert_int_equal(entity_int(reply->rows[2]->entity, "n"), 3);
     assert_false(reply->more);
@@ -123,8 +145,7 @@ static void test_ended_by_the_client(void **state)
     start_filled(&t, 1);
     uint64_t id = open_session(&t, 4, 1);
     expect_refused(&t, client_of(&t), HG_OP_TABLE_QUERY_END, id + 1, UNKNOWN, 2);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_END, id, 3);
-    table_expect(&t, client_of(&t), 3);
+    end(&t, client_of(&t), id, 3);
     expect_refused(&t, client_of(&t), HG_OP_TABLE_QUERY_END, id, UNKNOWN, 4);
     expect_refused(&t, client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, UNKNOWN, 5);
     assert_int_equal(open_now(&t, "default"), 0);
@@ -145,13 +166,10 @@ static void test_other_connections(void **state)
     struct hg_store *store =
         hg_worker_store(&t.s.stage.workers[1], &t.s.stage.upstreams[0].upstream);
     table_use(&t, HG_CONTAINER_OF(store, struct fakestore, store));
-    ask(&other, HG_OP_TABLE_QUERY_NEXT, id, 2);
-    assert_int_equal(table_expect(&t, &other, 2)->n_rows, 4);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 3);
-    assert_int_equal(table_expect(&t, client_of(&t), 3)->n_rows, 2);
+    assert_int_equal(next(&t, &other, id, 2)->n_rows, 4);
+    assert_int_equal(next(&t, client_of(&t), id, 3)->n_rows, 2);
     assert_int_equal(open_now(&t, "default"), 0);
-    client_close(&other);
-    table_close(&t);
+    close_two_clients(&t, &other);
 }
 
 static void test_not_for_others(void **state)
@@ -171,10 +189,8 @@ static void test_not_for_others(void **state)
     stage_expect(&t.s.stage, &other, HG_OPCODE_SELECT_BUCKET, 0, 3);
     expect_refused(&t, &other, HG_OP_TABLE_QUERY_NEXT, id, UNKNOWN, 4);
     expect_refused(&t, &other, HG_OP_TABLE_QUERY_END, id, UNKNOWN, 5);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 6);
-    table_expect(&t, client_of(&t), 6);
-    client_close(&other);
-    table_close(&t);
+    (void)next(&t, client_of(&t), id, 6);
+    close_two_clients(&t, &other);
 }
 
 static void test_one_request_at_a_time(void **state)
@@ -182,8 +198,7 @@ static void test_one_request_at_a_time(void **state)
     (void)state;
     struct tablescene t;
     struct client other;
-    start_filled(&t, 1);
-    stage_connect_tcp(&t.s.stage, 0, &other);
+    start_two_clients(&t, &other);
     uint64_t id = open_session(&t, 4, 1);
     t.parts_at_once = false;
     ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 2);
@@ -193,10 +208,9 @@ static void test_one_request_at_a_time(void **state)
     table_part(&t);
     table_expect(&t, client_of(&t), 2);
     t.parts_at_once = true;
-    ask(&other, HG_OP_TABLE_QUERY_NEXT, id, 5); /* it goes on as if nothing had been */
-    assert_int_equal(table_expect(&t, &other, 5)->n_rows, 2);
-    client_close(&other);
-    table_close(&t);
+    /* it goes on as if nothing had been */
+    assert_int_equal(next(&t, &other, id, 5)->n_rows, 2);
+    close_two_clients(&t, &other);
 }
 
 /* ---- ends that nobody asked for ---- */
@@ -206,8 +220,7 @@ static void test_client_goes_in_the_middle(void **state)
     (void)state;
     struct tablescene t;
     struct client other;
-    start_filled(&t, 1);
-    stage_connect_tcp(&t.s.stage, 0, &other);
+    start_two_clients(&t, &other);
     uint64_t id = open_session(&t, 4, 1);
     t.parts_at_once = false;
     ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 2);
@@ -217,8 +230,7 @@ static void test_client_goes_in_the_middle(void **state)
     assert_int_equal(t.range_cancels, 1);
     expect_refused(&t, &other, HG_OP_TABLE_QUERY_NEXT, id, UNKNOWN, 3);
     assert_int_equal(open_now(&t, "default"), 0);
-    client_close(&other);
-    table_close(&t);
+    close_two_clients(&t, &other);
 }
 
 static void test_an_error_ends_it(void **state)
@@ -246,8 +258,7 @@ static void test_expiry(void **state)
     uint64_t second = open_session(&t, 4, 2);
     stage_advance(21000000); /* the first is over; noticed when it is asked for */
     expect_refused(&t, client_of(&t), HG_OP_TABLE_QUERY_NEXT, first, UNKNOWN, 3);
-    ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, second, 4); /* and lives on from now */
-    table_expect(&t, client_of(&t), 4);
+    (void)next(&t, client_of(&t), second, 4); /* and lives on from now */
     assert_int_equal(hg_counter_get(&lane->table_sessions_expired), 1);
     stage_advance(59000000);
     stage_timer(&t.s.stage);
@@ -279,8 +290,7 @@ static void test_capped(void **state)
                "table_sessions"));
     table_ask(&t, HG_OP_TABLE_QUERY_START, "t", "", body_query(NULL, NULL, 0, 20, false), 10);
     table_expect(&t, client_of(&t), 10); /* it needs none */
-    ask(client_of(&t), HG_OP_TABLE_QUERY_END, ids[1], 11);
-    table_expect(&t, client_of(&t), 11);
+    end(&t, client_of(&t), ids[1], 11);
     ids[1] = open_session(&t, 5, 12);
     stage_advance(61000000); /* those that are over make room by themselves */
     stage_turn(&t.s.stage);
@@ -345,14 +355,12 @@ static void test_held(void **state)
     uint64_t id = open_session(&t, 4, 1);
     ask(client_of(&t), HG_OP_TABLE_QUERY_NEXT, id, 2);
     stage_expect_nothing(&t.s.stage, client_of(&t));
-    ask(&other, HG_OP_TABLE_QUERY_END, id, 3); /* costs nothing and waits for nothing */
-    table_expect(&t, &other, 3);
+    end(&t, &other, id, 3); /* costs nothing and waits for nothing */
     stage_tick(&t.s.stage);
     table_refused(&t, client_of(&t), HG_OP_TABLE_QUERY_NEXT, UNKNOWN, 2);
     ask(&other, HG_OP_TABLE_QUERY_END, id, 4);
     table_refused(&t, &other, HG_OP_TABLE_QUERY_END, UNKNOWN, 4);
-    client_close(&other);
-    table_close(&t);
+    close_two_clients(&t, &other);
 }
 
 int main(void)

@@ -259,13 +259,14 @@ if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_filter tests/unit/t_filter_model tests/unit/t_tableop \
 	tests/unit/t_tableop_model
 endif
-tests_unit_t_filter_SOURCES = tests/unit/t_filter.c
+tests_unit_t_filter_SOURCES = tests/unit/t_filter.c tests/unit/filterhelp.h
 tests_unit_t_filter_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_filter_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_filter_model_SOURCES = tests/unit/t_filter_model.c
 tests_unit_t_filter_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_filter_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
-tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/tableophelp.h
+tests_unit_t_tableop_SOURCES = tests/unit/t_tableop.c tests/unit/arenahelp.h \
+	tests/unit/tableophelp.h
 tests_unit_t_tableop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
 # Messages of TableAPI and HBase
@@ -275,19 +276,24 @@ UNIT_TESTS += tests/unit/t_tablemsg tests/unit/t_tablemsg_refuse tests/unit/t_ta
 endif
 HG_TABLEMSG_TEST_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
 HG_TABLEMSG_TEST_LIBS = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS)
-tests_unit_t_tablemsg_SOURCES = tests/unit/t_tablemsg.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_SOURCES = tests/unit/t_tablemsg.c tests/unit/arenahelp.h \
+	tests/unit/tablehelp.h
 tests_unit_t_tablemsg_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_tablemsg_LDADD = $(HG_TABLEMSG_TEST_LIBS)
-tests_unit_t_tablemsg_refuse_SOURCES = tests/unit/t_tablemsg_refuse.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_refuse_SOURCES = tests/unit/t_tablemsg_refuse.c tests/unit/arenahelp.h \
+	tests/unit/tablehelp.h
 tests_unit_t_tablemsg_refuse_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_tablemsg_refuse_LDADD = $(HG_TABLEMSG_TEST_LIBS)
-tests_unit_t_tablemsg_reply_SOURCES = tests/unit/t_tablemsg_reply.c tests/unit/tablehelp.h
+tests_unit_t_tablemsg_reply_SOURCES = tests/unit/t_tablemsg_reply.c tests/unit/arenahelp.h \
+	tests/unit/tablehelp.h
 tests_unit_t_tablemsg_reply_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_tablemsg_reply_LDADD = $(HG_TABLEMSG_TEST_LIBS)
-tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/tablehelp.h
+tests_unit_t_rowdoc_SOURCES = tests/unit/t_rowdoc.c tests/unit/arenahelp.h \
+	tests/unit/tablehelp.h
 tests_unit_t_rowdoc_CFLAGS = $(HG_TABLEMSG_TEST_CFLAGS)
 tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
-tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
+tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/arenahelp.h \
+	tests/unit/tableophelp.h
 tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
 # Stretches of keys

@@ -12,22 +12,6 @@
 #include "proto/status.h"
 #include "tablehelp.h"
 
-static struct hg_arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    hg_arena_init(&arena, 1u << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hg_arena_fini(&arena);
-    return 0;
-}
-
 // Decodes from memory of exactly that size which is gone afterwards.
 static uint16_t decode(struct hg_span value, struct hg_row *ret)
 {
@@ -364,7 +348,6 @@ static void test_stored_keys(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_random_rows_come_back),
         TEST(test_damage_is_never_a_crash),

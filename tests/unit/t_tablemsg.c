@@ -14,22 +14,6 @@
 
 #define TABLE_NAME HG_SPAN_LIT("orders")
 
-static struct hg_arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    hg_arena_init(&arena, 1u << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hg_arena_fini(&arena);
-    return 0;
-}
-
 // Decodes what must be right.
 static struct hg_tablemsg decode_bytes(enum hg_op op, struct hg_span body)
 {
@@ -464,7 +448,6 @@ static void test_fields_of_later_versions_are_ignored(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_the_head_of_every_operation),
         TEST(test_heads_that_are_refused),

@@ -14,22 +14,6 @@
 #define LONG50  "01234567890123456789012345678901234567890123456789"
 #define LONG250 LONG50 LONG50 LONG50 LONG50 LONG50
 
-static struct hg_arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    hg_arena_init(&arena, 1u << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hg_arena_fini(&arena);
-    return 0;
-}
-
 struct refusal {
     enum hg_op op;
     const void *request;
@@ -443,7 +427,6 @@ static void test_every_limit_of_memory(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_fields_that_the_operation_does_not_take),
         TEST(test_tables),

@@ -9,22 +9,6 @@
 #include "proto/tablemsg.h"
 #include "tablehelp.h"
 
-static struct hg_arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    hg_arena_init(&arena, 1u << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hg_arena_fini(&arena);
-    return 0;
-}
-
 // The bytes, which are those that protobuf-c writes of the same reply.
 static struct hg_span encode(const struct hg_table_reply *reply)
 {
@@ -185,7 +169,6 @@ static void test_a_reply_that_does_not_fit_in_memory(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_replies_of_tables),
         TEST(test_replies_of_hbase),

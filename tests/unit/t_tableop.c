@@ -324,23 +324,23 @@ static void test_reads_of_a_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_get, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_insert, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_update, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_insert_or_update, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_increment, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_increment_to_the_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_append, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_names_in_errors_are_escaped, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_no_row_operation, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_applies_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_is_all_or_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_that_grows_the_row, setup, teardown),
+        TEST(test_get),
+        TEST(test_insert),
+        TEST(test_delete),
+        TEST(test_update),
+        TEST(test_insert_or_update),
+        TEST(test_replace),
+        TEST(test_increment),
+        TEST(test_increment_to_the_ends),
+        TEST(test_append),
+        TEST(test_names_in_errors_are_escaped),
+        TEST(test_what_is_no_row_operation),
+        TEST(test_a_batch_applies_in_order),
+        TEST(test_a_batch_is_all_or_nothing),
+        TEST(test_a_batch_that_grows_the_row),
         cmocka_unit_test_setup_teardown(test_a_batch_on_a_wide_row_takes_little_memory, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_reads_of_a_range, setup, teardown),
+        TEST(test_reads_of_a_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -471,10 +471,10 @@ static void test_no_memory_for_a_read_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_random_operations, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_random_batches, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory_for_a_read_is_told, setup, teardown),
+        TEST(test_random_operations),
+        TEST(test_random_batches),
+        TEST(test_no_memory_is_told),
+        TEST(test_no_memory_for_a_read_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

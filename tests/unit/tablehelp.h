@@ -9,6 +9,9 @@
 #include "proto/table.pb-c.h"
 #include "base/span.h"
 
+#define ARENA_BYTES (1 << 20)
+#include "arenahelp.h"
+
 #define PB(type) Headgate__Table__V1__##type
 /* A message by its type and its name in function names, with these fields. */
 #define MSG(type, lower, ...)                                                                      \

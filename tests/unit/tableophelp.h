@@ -10,23 +10,10 @@
 
 #include "table/tableop.h"
 
+#define ARENA_BYTES (16 << 20)
+#include "arenahelp.h"
+
 #define TEXT_BYTES 2000
-
-static struct hg_arena arena; /* each test program has one */
-
-static inline int setup(void **state)
-{
-    (void)state;
-    hg_arena_init(&arena, 16 << 20);
-    return 0;
-}
-
-static inline int teardown(void **state)
-{
-    (void)state;
-    hg_arena_fini(&arena);
-    return 0;
-}
 
 /* ---- from text ---- */
 
