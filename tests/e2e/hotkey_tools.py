@@ -126,21 +126,14 @@ class Recorder:
             while not self.stopping.is_set():
                 now = engine(self.client)
                 if now["last_epoch"] != last:
-                    last = now["last_epoch"]
-                    self.looks[last] = (time.time(), now["last_length_us"] / 1e6,
-                                        now["late_handovers"])
+                    last, when = now["last_epoch"], time.time()
                     for row in rows_of(self.client, "hotkeys history"):
                         self.rows.setdefault(row["EPOCH"], {})[
                             row["TENANT"], row["TYPE"], row["TABLE"], row["HOTKEY"]] = row
+                    self.looks[last] = (when, now["last_length_us"] / 1e6, now["late_handovers"])
                 self.stopping.wait(self.step)
         except BaseException as wrong:  # pylint: disable=broad-except
             self.error = wrong
-
-    def listed(self, bucket):
-        """Keys of the tenant that the last epoch has throttled."""
-        last = max(self.looks, default=0)
-        return [name for name, row in self.rows.get(last, {}).items()
-                if name[0] == bucket and row["THROTTLE_PERCENT"] > 0]
 
     def stop(self):
         self.stopping.set()
@@ -153,15 +146,16 @@ class Recorder:
     def epochs(self):
         """[Seen], oldest first, without gaps. When one went by unseen since the machine stood
         still, what came before it is left out."""
-        numbers = [max(self.looks)]
-        while numbers[0] - 1 in self.looks:
+        looks = dict(self.looks)
+        numbers = [max(looks)]
+        while numbers[0] - 1 in looks:
             numbers.insert(0, numbers[0] - 1)
         ends, at = {}, 0.0
         for number in numbers:
-            at += self.looks[number][1] if number != numbers[0] else 0.0
+            at += looks[number][1] if number != numbers[0] else 0.0
             ends[number] = at
-        begin = min(self.looks[n][0] - ends[n] for n in numbers)
-        return [Seen(n, begin + ends[n], *self.looks[n], self.rows.get(n, {})) for n in numbers]
+        begin = min(looks[n][0] - ends[n] for n in numbers)
+        return [Seen(n, begin + ends[n], *looks[n], self.rows.get(n, {})) for n in numbers]
 
 
 def check_steps(epochs, bucket, key, threshold, epoch_s):
