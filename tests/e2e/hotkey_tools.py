@@ -282,7 +282,8 @@ class Load:
             if self.child.poll() is None:
                 self.child.kill()
                 self.child.wait()
-        assert self.child.returncode == 0, "exit %d\n%s%s" % (self.child.returncode, err, out[:2000])
+        assert self.child.returncode == 0, "exit %d\n%s%s" % (self.child.returncode, err,
+                                                              out[:2000])
         return json.loads(out)
 
 

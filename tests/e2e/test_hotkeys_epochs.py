@@ -1,6 +1,6 @@
-"""test_hotkeys_epochs - epochs of hot keys in the running server: when the percent holds, whose keys
-are throttled, and how epochs roll with no key, with a hundred thousand, with little memory, with
-tenants that come and go, and after the server stood still"""
+"""test_hotkeys_epochs - epochs of hot keys in the running server: when the percent holds, whose
+keys are throttled, and how epochs roll with no key, with a hundred thousand, with little memory,
+with tenants that come and go, and after the server stood still"""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
