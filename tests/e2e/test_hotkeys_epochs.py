@@ -348,3 +348,47 @@ def test_after_a_pause_there_is_one_epoch(kind, farm):
         poll(lambda: engine(boss)["last_length_us"] < 1.5 * epoch_s * 1e6, 20,
              what="epochs as long as they should be")
         assert engine(boss)["lost_merges"] == 0
+
+
+class OpenLoop(Heater):
+    """Sends at its pace whether it is answered or not."""
+
+    def _run(self):
+        reader = threading.Thread(target=self._read, daemon=True)
+        reader.start()
+        due = time.monotonic()
+        while not self.stopping.is_set():
+            self.client.sock.sendall(self.data)
+            self.sent += self.burst
+            due += self.every_s
+            self.stopping.wait(max(0.0, due - time.monotonic()))
+        reader.join(scaled(10))
+
+    def _read(self):
+        while not self.stopping.is_set() or sum(self.statuses.values()) < self.sent:
+            try:
+                self.statuses[self.client.recv(0.5).status] += 1
+            except TimeoutError:
+                continue
+
+
+def test_what_piled_up_in_a_pause_is_not_taken_for_heat():
+    """Clients that went on sending at 0.75 T: what came meanwhile is handled at once, and belongs
+    to the time in which it was sent."""
+    names, threshold = ("step", "proportional"), 200
+    with start([tenant(name, threshold, name) for name in names], "embedded2",
+               epoch_ms=500) as daemon, admin(daemon) as boss, contextlib.ExitStack() as stack:
+        heaters = [stack.enter_context(OpenLoop(enter(daemon, name), [heat_get(b"cool")], burst=6))
+                   for name in names]
+        for _ in range(2):
+            next_epoch(boss, 2)
+            daemon.process.pause()
+            paused = time.monotonic()
+            poll(lambda: time.monotonic() - paused > 1.7, 20)
+            daemon.process.resume()
+            next_epoch(boss, 3)
+        rows = rows_of(boss, "hotkeys history")
+        assert {row["TENANT"] for row in rows} == set(names)
+        assert all(row["THROTTLE_PERCENT"] == row["REJECTED"] == 0 for row in rows), rows
+        assert max(row["HOTKEY_FREQ"] for row in rows) > 2 * threshold, "something piled up"
+        assert not any(heater.refused for heater in heaters)
