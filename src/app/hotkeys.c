@@ -34,19 +34,26 @@ static bool is_deleted(const struct hg_bucket *bucket)
     return atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED;
 }
 
+void hg_hotkeys_forget_deleted(struct hg_hotkeys *hot)
+{
+    HG_LIST_EACH(node, &hot->tenants)
+    {
+        struct hg_hottenant *tenant = HG_CONTAINER_OF(node, struct hg_hottenant, node);
+        if (is_deleted(tenant->bucket))
+            hg_hottenant_free(hot, tenant);
+    }
+}
+
 static void finish(struct hg_hotkeys *hot)
 {
     uint64_t begin_ns = thread_ns(), before = hg_counter_get(&hot->merged_shares);
     uint64_t shrunk = 0;
     hot->last = hot->open;
     hot->open = 0;
+    hg_hotkeys_forget_deleted(hot);
     HG_LIST_EACH(node, &hot->tenants)
     {
         struct hg_hottenant *tenant = HG_CONTAINER_OF(node, struct hg_hottenant, node);
-        if (is_deleted(tenant->bucket)) {
-            hg_hottenant_free(hot, tenant);
-            continue;
-        }
         hg_hottenant_finish(hot, tenant, hot->open_length_us);
         shrunk += tenant->small;
         if (hg_hottenant_is_idle(tenant))

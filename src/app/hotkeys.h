@@ -12,6 +12,7 @@
 #ifndef HG_APP_HOTKEYS_H
 #define HG_APP_HOTKEYS_H
 
+#include "app/hotrows.h"
 #include "core/keythrottle.h"
 #include "front/front.h"
 #include "front/worker.h"
@@ -19,24 +20,6 @@
 
 #define HG_HOT_WAIT_US 50000 /* for the workers */
 #define HG_HOT_HISTORY 10    /* epochs that are kept */
-
-/* One line of the views. */
-struct hg_hotrow {
-    const uint8_t *key; /* the table's name, then the row key */
-    uint8_t len, table_len;
-    uint8_t type;    /* enum hg_hot_type */
-    uint8_t percent; /* refused, as decided at the end of the epoch */
-    uint64_t freq, error, rejected;
-};
-
-/* What is kept of a tenant's finished epoch; one block of memory. */
-struct hg_hotrecord {
-    uint64_t epoch; /* 0: none */
-    uint64_t end_wall_s;
-    size_t bytes;
-    unsigned count;
-    struct hg_hotrow rows[];
-};
 
 /* A merged sketch of type ALL. */
 struct hg_hotspan {
@@ -112,6 +95,9 @@ void hg_hotkeys_fini(struct hg_hotkeys *hot);
    is out: the epoch goes on. */
 void hg_hotkeys_end_epoch(struct hg_hotkeys *hot, uint64_t now_us, uint64_t wall_s,
                           uint64_t next_us);
+
+/* Buckets have been deleted: forgets them. */
+void hg_hotkeys_forget_deleted(struct hg_hotkeys *hot);
 
 /* The record of the tenant's epoch that lies `back` behind the last one, or NULL. */
 const struct hg_hotrecord *hg_hotkeys_record(const struct hg_hotkeys *hot,

@@ -6,18 +6,7 @@
 #include "app/hotkeys.h"
 #include "front/hotshare.h"
 
-#define ROWS_MAX      (HG_HOT_TYPES * HG_HOT_TOP + HG_KEYTHROTTLE_KEYS)
 #define ROOM_AT_FIRST 16 /* listed keys */
-
-/* The rows of one tenant's epoch while they are collected. */
-struct hg_hotbuild {
-    struct hg_hotrow rows[ROWS_MAX];
-    uint32_t hashes[ROWS_MAX]; /* of the keys */
-    unsigned count;
-    unsigned tops, listed; /* rows[tops .. listed) are listed keys that are not among ALL's top */
-    size_t key_bytes;
-    uint8_t bytes[ROWS_MAX * HG_HOTKEY_KEY_MAX];
-};
 
 static struct hg_hotmem *mem_of(struct hg_hotkeys *hot)
 {
@@ -126,10 +115,10 @@ static struct sources count_sources(const struct hg_hottenant *tenant, enum hg_h
     return sources;
 }
 
-/* Merges the type's sketches into `memory`, or, when that is NULL, into scratch that holds until
-   the next merge. NULL when memory is out. */
+/* Merges the type's sketches into scratch that holds until the next merge. NULL when memory is
+   out. */
 static struct hg_hotmerge *merge(struct hg_hotkeys *hot, const struct hg_hottenant *tenant,
-                                 enum hg_hot_type type, unsigned keep, void *memory)
+                                 enum hg_hot_type type, unsigned keep)
 {
     struct sources sources = count_sources(tenant, type);
     size_t list_bytes = aligned(sources.sketches * sizeof(struct hg_hotkey *));
@@ -145,9 +134,7 @@ static struct hg_hotmerge *merge(struct hg_hotkeys *hot, const struct hg_hottena
         if (share->sketches[type] != NULL)
             list[count++] = share->sketches[type]->keys;
     }
-    if (memory == NULL)
-        memory = room + list_bytes + work_bytes;
-    return hg_hotmerge_make(memory, keep, list, count, room + list_bytes);
+    return hg_hotmerge_make(room + list_bytes + work_bytes, keep, list, count, room + list_bytes);
 }
 
 /* The merged sketch of ALL as the newest span. When there is no memory to keep it for the next
@@ -166,24 +153,21 @@ static void merge_all(struct hg_hotkeys *hot, struct hg_hottenant *tenant, uint6
     *ret_passing = NULL;
     if (keep == 0)
         return;
-    size_t bytes = hg_hotmerge_bytes(keep);
+    const struct hg_hotmerge *merged = merge(hot, tenant, HG_HOT_ALL, keep);
+    if (merged == NULL) {
+        hg_counter_add(&hot->lost_merges, 1);
+        return;
+    }
+    size_t bytes = hg_hotmerge_size(merged);
     void *memory = hg_hotmem_take(mem_of(hot), bytes);
     if (memory == NULL) {
         hg_counter_add(&hot->lost_merges, 1);
-        keep = keep < HG_HOT_TOP ? keep : HG_HOT_TOP;
-        memory = *ret_passing = malloc(hg_hotmerge_bytes(keep));
+        memory = *ret_passing = malloc(bytes);
     }
     if (memory == NULL)
         return;
-    span->merged = merge(hot, tenant, HG_HOT_ALL, keep, memory);
-    if (*ret_passing != NULL)
-        return;
-    if (span->merged == NULL) {
-        hg_hotmem_give_back(mem_of(hot), memory, bytes);
-        return;
-    }
-    span->bytes = hg_hotmerge_size(span->merged);
-    span->merged = hg_hotmem_cut(mem_of(hot), memory, bytes, span->bytes);
+    span->merged = memcpy(memory, merged, bytes);
+    span->bytes = bytes;
 }
 
 static void end_passing(struct hg_hottenant *tenant, void *passing)
@@ -196,139 +180,36 @@ static void end_passing(struct hg_hottenant *tenant, void *passing)
 
 /* ---- rows ---- */
 
-static void add_row(struct hg_hotbuild *build, const struct hg_hottenant *tenant,
-                    enum hg_hot_type type, const struct hg_hotkey_entry *entry)
-{
-    if (build->count == ROWS_MAX)
-        return;
-    const struct hg_hotkey_key *key = &entry->key;
-    const struct hg_keythrottle_key *listed = hg_keythrottle_find(&tenant->throttle, key);
-    uint8_t *bytes = build->bytes + build->key_bytes;
-    memcpy(bytes, key->at, key->len);
-    build->hashes[build->count] = key->hash;
-    build->rows[build->count++] = (struct hg_hotrow){
-        .key = bytes,
-        .len = key->len,
-        .table_len = key->table_len,
-        .type = (uint8_t)type,
-        .freq = entry->count,
-        .error = entry->error,
-        .rejected = listed != NULL ? listed->refused_epoch : 0,
-    };
-    build->key_bytes += key->len;
-}
-
-static void add_top(struct hg_hotbuild *build, const struct hg_hottenant *tenant,
-                    enum hg_hot_type type, const struct hg_hotmerge *merged)
-{
-    unsigned used = merged != NULL ? hg_hotmerge_used(merged) : 0;
-    for (unsigned i = 0; i < used && i < HG_HOT_TOP; i++) {
-        struct hg_hotkey_entry entry;
-        hg_hotmerge_entry(merged, i, &entry);
-        add_row(build, tenant, type, &entry);
-    }
-}
-
-static struct hg_hotkey_key row_key(const struct hg_hotbuild *build, unsigned i)
-{
-    const struct hg_hotrow *row = &build->rows[i];
-    return (struct hg_hotkey_key){row->key, build->hashes[i], row->len, row->table_len};
-}
-
-static bool same_key(const struct hg_hotkey_key *a, const struct hg_hotkey_key *b)
-{
-    return a->hash == b->hash && a->len == b->len && a->table_len == b->table_len &&
-           memcmp(a->at, b->at, a->len) == 0;
-}
-
-static bool has_row(const struct hg_hotbuild *build, unsigned tops, const struct hg_hotkey_key *key)
-{
-    for (unsigned i = 0; i < tops; i++) {
-        struct hg_hotkey_key other = row_key(build, i);
-        if (same_key(&other, key))
-            return true;
-    }
-    return false;
-}
-
-/* The listed keys that are not among ALL's top. */
-static void add_listed(struct hg_hotbuild *build, const struct hg_hottenant *tenant,
-                       const struct hg_hotmerge *merged)
-{
-    for (unsigned i = 0; i < tenant->throttle.count; i++) {
-        struct hg_hotkey_entry entry = {.key = tenant->throttle.keys[i].key};
-        if (has_row(build, build->tops, &entry.key))
-            continue;
-        struct hg_hotkey_entry found;
-        if (merged != NULL && hg_hotmerge_find(merged, &entry.key, &found)) {
-            entry.count = found.count;
-            entry.error = found.error;
-        }
-        add_row(build, tenant, HG_HOT_ALL, &entry);
-    }
-}
-
 /* All rows but for their percents, which the decision makes. */
 static void collect_rows(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
 {
     struct hg_hotbuild *build = hot->build;
     const struct hg_hotmerge *all = tenant->spans[0].merged;
-    build->count = 0;
-    build->key_bytes = 0;
-    add_top(build, tenant, HG_HOT_ALL, all);
-    build->tops = build->count;
-    add_listed(build, tenant, all);
-    build->listed = build->count;
+    hg_hotbuild_begin(build);
+    hg_hotbuild_add_top(build, &tenant->throttle, HG_HOT_ALL, all);
+    hg_hotbuild_add_listed(build, &tenant->throttle, all);
     for (unsigned type = HG_HOT_ALL + 1; type < HG_HOT_TYPES; type++)
         if (count_sources(tenant, (enum hg_hot_type)type).entries > 0)
-            add_top(build, tenant, (enum hg_hot_type)type,
-                    merge(hot, tenant, (enum hg_hot_type)type, HG_HOT_TOP, NULL));
+            hg_hotbuild_add_top(build, &tenant->throttle, (enum hg_hot_type)type,
+                                merge(hot, tenant, (enum hg_hot_type)type, HG_HOT_TOP));
 }
 
-/* The rows' percents, now that they are decided. Keys that have left the list, and that there is
-   nothing else to say of, leave the rows. */
-static void set_percents(struct hg_hotbuild *build, const struct hg_hottenant *tenant)
-{
-    unsigned kept = 0;
-    for (unsigned i = 0; i < build->count; i++) {
-        struct hg_hotkey_key key = row_key(build, i);
-        struct hg_hotrow *row = &build->rows[i];
-        const struct hg_keythrottle_key *listed = hg_keythrottle_find(&tenant->throttle, &key);
-        row->percent = listed != NULL ? listed->percent : 0;
-        bool only_listed = i >= build->tops && i < build->listed;
-        if (only_listed && listed == NULL && row->rejected == 0)
-            continue;
-        build->rows[kept++] = *row;
-    }
-    build->count = kept;
-}
-
-/* Keeps the rows. */
+/* Keeps the rows, and forgets those that are too old. */
 static void remember(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
 {
-    struct hg_hotbuild *build = hot->build;
     for (unsigned i = 0; i < HG_HOT_HISTORY; i++)
         if (tenant->history[i] != NULL && tenant->history[i]->epoch + HG_HOT_HISTORY <= hot->last)
             free_record(hot, &tenant->history[i]);
-    set_percents(build, tenant);
-    if (build->count == 0)
+    hg_hotbuild_set_percents(hot->build, &tenant->throttle);
+    if (hot->build->count == 0)
         return;
-    size_t rows_bytes = build->count * sizeof(struct hg_hotrow);
-    size_t bytes = sizeof(struct hg_hotrecord) + rows_bytes + build->key_bytes;
-    struct hg_hotrecord *record = hg_hotmem_take(mem_of(hot), bytes);
+    struct hg_hotrecord *record = hg_hotbuild_record(hot->build, mem_of(hot));
     if (record == NULL) {
         hg_counter_add(&hot->lost_merges, 1);
         return;
     }
     record->epoch = hot->last;
     record->end_wall_s = hot->open_end_wall_s;
-    record->bytes = bytes;
-    record->count = build->count;
-    memcpy(record->rows, build->rows, rows_bytes);
-    uint8_t *keys = (uint8_t *)&record->rows[build->count];
-    memcpy(keys, build->bytes, build->key_bytes);
-    for (unsigned i = 0; i < build->count; i++)
-        record->rows[i].key = keys + (build->rows[i].key - build->bytes);
     free_record(hot, &tenant->history[HG_HOT_HISTORY - 1]);
     memmove(&tenant->history[1], &tenant->history[0],
             (HG_HOT_HISTORY - 1) * sizeof tenant->history[0]);
@@ -491,6 +372,7 @@ static void return_shares(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
         for (unsigned type = 0; parcel != NULL && type < HG_HOT_TYPES; type++) {
             struct hg_hotsketch *sketch = share->sketches[type];
             share->sketches[type] = NULL;
+            share->keys[type] = NULL;
             if (sketch == NULL)
                 continue;
             hg_hotsketch_clear(sketch);

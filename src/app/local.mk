@@ -21,6 +21,7 @@ libapp_a_SOURCES = \
 	src/app/conf_value.c \
 	src/app/dialogue.c src/app/dialogue.h \
 	src/app/hotkeys.c src/app/hotkeys.h src/app/hotkeys_memory.c src/app/hotkeys_tenant.c \
+	src/app/hotrows.c src/app/hotrows.h \
 	src/app/file.c src/app/file.h \
 	src/app/login.c src/app/login.h src/app/login_helpers.c src/app/login_own.h \
 	src/app/login_stats.def \

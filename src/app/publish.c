@@ -324,6 +324,7 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
         if (hg_worker_give_directory(&process->workers[w], directory) != 0)
             hg_log_error("worker=%u msg=\"no memory to hand over new settings: it keeps the old\"",
                          w);
+    hg_hotkeys_forget_deleted(&process->hotkeys);
     if (purged != NULL && purged->upstream != NULL)
         hg_upstream_purge(purged->upstream, purged->name, purged->tenant_id);
     hg_bucket_unref(purged);

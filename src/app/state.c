@@ -252,11 +252,18 @@ int hg_state_set_option(struct hg_state *state, struct hg_span bucket, const cha
                  : set_text(state, entry, index, text, why);
 }
 
+void hg_state_list_texts(const char *head, char *ret, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < HG_COUNT_OF(kept) && at < size; i++)
+        at += (size_t)snprintf(ret + at, size - at, "%s%s%s", i ? ", " : "", head,
+                               option_at(kept[i])->name);
+}
+
 void hg_state_list_options(const char *head, char *ret, size_t size)
 {
-    size_t at = (size_t)snprintf(ret, size, "%sreserved, %shard_limit", head, head);
-    for (size_t i = 0; i < HG_COUNT_OF(kept) && at < size; i++)
-        at += (size_t)snprintf(ret + at, size - at, ", %s%s", head, option_at(kept[i])->name);
+    size_t at = (size_t)snprintf(ret, size, "%sreserved, %shard_limit, ", head, head);
+    hg_state_list_texts(head, ret + at, size - at);
 }
 
 int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket, uint16_t status)

@@ -25,6 +25,8 @@ struct hg_state {
 
 /* Whether the option is among those whose text is kept. */
 bool hg_state_keeps_text(size_t option);
+/* Their names, comma-separated with `head` in front of each. */
+void hg_state_list_texts(const char *head, char *ret, size_t size);
 /* Whether the entry has any. */
 bool hg_state_has_texts(const struct hg_state_bucket *entry);
 

@@ -125,7 +125,7 @@ static int read_options(const json_t *object, struct hg_state_bucket *entry,
         size_t index = option ? (size_t)(option - info->options) : info->count;
         if (!rc && !hg_state_keeps_text(index)) {
             char list[256];
-            hg_state_list_options("", list, sizeof list);
+            hg_state_list_texts("", list, sizeof list);
             hg_strictjson_unknown(name, list, why);
             rc = -EINVAL;
         }

@@ -255,7 +255,7 @@ static const struct group groups[] = {
     {"upstreams", false, STATS, group_upstreams, "stores and their servers"},
     {"slow", false, NOTHING, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
     {"hotkeys", true, NOTHING, hg_stats_hotkeys,
-     "[global|history] [NAME]: the hot keys of the last epoch; other tenants' need Stats"},
+     "the hot keys of the last epoch, or of ten; other tenants' need Stats"},
     {"hotkey_engine", false, STATS, hg_stats_hotkey_engine, "epochs, their cost, their memory"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
@@ -313,7 +313,7 @@ void hg_stats_describe(FILE *to)
 #define HG_LANE(name, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"
 #undef HG_LANE
-    fprintf(to, "\nof the hot keys' epochs (stat hotkey_engine), beside memory_bytes:\n");
+    fprintf(to, "\nof the engine of hot keys (stat hotkey_engine):\n");
 #define HG_HOT_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_HOT_STATS(HG_HOT_STAT)
     HG_HOT_WORKER_STATS(HG_HOT_STAT)

@@ -47,9 +47,11 @@ void hg_rows_finish(struct hg_row_call *row, struct hg_row_end *end)
     hg_rowgate_run(rows);
 }
 
-static void finish_fault(struct hg_row_call *row, enum hg_fault fault)
+static void finish_late(struct hg_row_call *row)
 {
-    struct hg_row_end end = {.fault = fault};
+    struct hg_row_end end = {
+        .fault = HG_FAULT_QUEUE_TIMEOUT,
+        .text = HG_SPAN_LIT("it waited for others that use the row until its time was over")};
     hg_rows_finish(row, &end);
 }
 
@@ -241,7 +243,7 @@ void hg_rows_start(struct hg_row_call *row)
 {
     hg_loop_stamp(row->rows->loop);
     if (HG_UNLIKELY(row->deadline_us != 0 && row->deadline_us <= row->rows->loop->now_us)) {
-        finish_fault(row, HG_FAULT_QUEUE_TIMEOUT);
+        finish_late(row);
         return;
     }
     bool guarded = row->api == HG_API_CLASSIC;
@@ -289,6 +291,6 @@ void hg_rows_expire(struct hg_rows *rows, uint64_t now_us)
     hg_list_init(&late);
     hg_rowgate_take_late(rows, now_us, &late);
     while ((node = hg_list_first(&late)) != NULL)
-        finish_fault(HG_CONTAINER_OF(node, struct hg_row_call, node), HG_FAULT_QUEUE_TIMEOUT);
+        finish_late(HG_CONTAINER_OF(node, struct hg_row_call, node));
     hg_rowgate_run(rows);
 }

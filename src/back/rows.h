@@ -93,7 +93,8 @@ void hg_rows_expire(struct hg_rows *rows, uint64_t now_us);
    read first, then the operation with the CAS that was read. It never waits for room (on_room is
    not called), and call->after is not looked at: the gate keeps the order, provided that all
    operations on such keys come this way, GET too (a GET needs no guard, since its answer tells;
-   here it is a reader that keeps its place among the writers of its worker). */
+   here it is a reader that keeps its place among the writers of its worker). A flush is submitted
+   when no such operation of its client, nor a call for a row, is under way. */
 struct hg_guard {
     struct hg_call *call; /* the operation */
     /* private */

@@ -118,7 +118,9 @@ void *hg_hotkey_room(const struct hg_hotkey *sketch)
 
 /* ---- buckets ---- */
 
-static uint16_t add_bucket(struct hg_hotkey *sketch, uint64_t count, uint16_t above)
+/* Rare, and kept out of the way of what is frequent. */
+static __attribute__((noinline)) uint16_t add_bucket(struct hg_hotkey *sketch, uint64_t count,
+                                                     uint16_t above)
 {
     uint16_t b = sketch->spare;
     uint16_t below = sketch->buckets[above].below;
@@ -133,7 +135,7 @@ static uint16_t add_bucket(struct hg_hotkey *sketch, uint64_t count, uint16_t ab
     return b;
 }
 
-static void drop_bucket(struct hg_hotkey *sketch, uint16_t b)
+static __attribute__((noinline)) void drop_bucket(struct hg_hotkey *sketch, uint16_t b)
 {
     struct bucket *bucket = &sketch->buckets[b];
     sketch->buckets[bucket->below].above = bucket->above;
@@ -193,14 +195,14 @@ static inline void raise_by(struct hg_hotkey *sketch, uint16_t c, uint64_t n)
     uint64_t count = bucket->count + n;
     uint16_t above = bucket_from(sketch, b, count);
 
-    if (sketch->buckets[above].count != count) {
-        if (counter->next == c && bucket->above == above) {
-            bucket->count = count; /* alone, and nobody is overtaken */
-            return;
-        }
-        above = add_bucket(sketch, count, above);
+    bool found = sketch->buckets[above].count == count;
+    if (!found && counter->next == c && bucket->above == above) {
+        bucket->count = count; /* alone, and nobody is overtaken */
+        return;
     }
-    leave(sketch, c);
+    leave(sketch, c); /* first: its bucket may be the one that is needed */
+    if (!found)
+        above = add_bucket(sketch, count, above);
     join(sketch, c, above);
 }
 
@@ -226,6 +228,21 @@ static inline void copy_key(uint8_t *to, const uint8_t *from, unsigned len)
     }
 }
 
+/* memcmp == 0, likewise. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, unsigned len)
+{
+    uint64_t x[4], y[4];
+
+    if (len - 16 <= 16) {
+        memcpy(x, a, 16);
+        memcpy(y, b, 16);
+        memcpy(x + 2, a + len - 16, 16);
+        memcpy(y + 2, b + len - 16, 16);
+        return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+    }
+    return len == 0 || memcmp(a, b, len) == 0;
+}
+
 /* The counter of the key, `limit` when it has none. */
 static inline uint16_t counter_of(const struct hg_hotkey *sketch, const struct hg_hotkey_key *key)
 {
@@ -233,7 +250,7 @@ static inline uint16_t counter_of(const struct hg_hotkey *sketch, const struct h
         const struct counter *counter = &sketch->counters[i - 1];
         if (counter->hash == key->hash && counter->len == key->len &&
             counter->table_len == key->table_len &&
-            (key->len == 0 || memcmp(bytes_of(sketch, (uint16_t)(i - 1)), key->at, key->len) == 0))
+            same_bytes(bytes_of(sketch, (uint16_t)(i - 1)), key->at, key->len))
             return (uint16_t)(i - 1);
         i = counter->chain;
     }
@@ -265,7 +282,8 @@ static inline void set_key(struct hg_hotkey *sketch, uint16_t c, const struct hg
     copy_key(bytes_of(sketch, c), key->at, key->len);
 }
 
-static void take_counter(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n)
+static __attribute__((noinline)) void take_counter(struct hg_hotkey *sketch,
+                                                   const struct hg_hotkey_key *key, uint64_t n)
 {
     uint16_t c = sketch->used++;
     uint16_t b = bucket_from(sketch, sketch->limit, n);
@@ -274,6 +292,17 @@ static void take_counter(struct hg_hotkey *sketch, const struct hg_hotkey_key *k
     if (sketch->buckets[b].count != n)
         b = add_bucket(sketch, n, b);
     join(sketch, c, b);
+}
+
+void hg_hotkey_expect(const struct hg_hotkey *sketch, uint32_t hash)
+{
+    unsigned i = sketch->slots[hash & sketch->mask];
+    /* A key that is not there takes over the oldest of the lowest, about which nothing is known
+       before the slot has been looked at; by then it is told. */
+    if (i == 0)
+        return;
+    __builtin_prefetch(&sketch->counters[i - 1], 1);
+    __builtin_prefetch(&sketch->names[i - 1]);
 }
 
 bool hg_hotkey_tell(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n)

@@ -54,6 +54,9 @@ void hg_hotkey_clear(struct hg_hotkey *sketch);
 void hg_hotkey_give_room(struct hg_hotkey *sketch, void *room);
 void *hg_hotkey_room(const struct hg_hotkey *sketch);
 
+/* A hint that a key of this hash will be told soon: what is then touched is fetched meanwhile. */
+void hg_hotkey_expect(const struct hg_hotkey *sketch, uint32_t hash);
+
 /* Counts the key `n` times more, n >= 1. False: it is a long one and there is no room: give room
    and tell again, or leave it. */
 bool hg_hotkey_tell(struct hg_hotkey *sketch, const struct hg_hotkey_key *key, uint64_t n);

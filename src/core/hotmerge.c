@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Three steps, none of which sorts the union: equal keys are joined through a table of their
-// hashes; the `keep` largest are selected (quickselect), and of them the first HG_HOT_TOP, which
-// alone are sorted; what is kept is copied.
+// hashes; the `keep` largest are selected, and of them the first HG_HOT_TOP, which alone are
+// sorted; what is kept is copied.
 //
 //   result: header | entry 0 .. used - 1 | slots | keys, one after the other
 #include "core/hotmerge.h"
@@ -31,13 +31,12 @@ struct hg_hotmerge {
 
 /* A key of the union, while it is merged. */
 struct candidate {
-    uint64_t count;
+    uint64_t count, error;
+    const uint8_t *at; /* the key's bytes, in a sketch */
     uint32_t hash;
-    uint32_t source; /* number of the sketch that had it first */
-    uint32_t entry;  /* its number there */
-    uint32_t chain;  /* next of its slot: number + 1, 0: none */
-    uint64_t error;
-}; /* 32 bytes */
+    uint32_t chain; /* next of its slot: number + 1, 0: none */
+    uint8_t len, table_len;
+};
 
 /* Slots for so many keys: a power of two. */
 static uint32_t slot_count(unsigned keys)
@@ -69,26 +68,17 @@ size_t hg_hotmerge_scratch_bytes(unsigned entries)
     return entries * sizeof(struct candidate) + slot_count(entries) * sizeof(uint32_t);
 }
 
-/* ---- order ---- */
-
 struct merging {
-    const struct hg_hotkey *const *sketches;
     struct candidate *all;
     uint32_t count;
     uint32_t *slots, mask;
     uint64_t base; /* the minima of all sketches together */
 };
 
-static void key_of(const struct merging *merging, const struct candidate *candidate,
-                   struct hg_hotkey_key *ret)
-{
-    struct hg_hotkey_entry entry;
-    hg_hotkey_entry(merging->sketches[candidate->source], candidate->entry, &entry);
-    *ret = entry.key;
-}
+/* ---- order ---- */
 
-/* Table length, then bytes, then length; never 0 for two keys of the union. */
-static int compare_keys(const struct hg_hotkey_key *a, const struct hg_hotkey_key *b)
+/* Table length, then bytes, then length; 0 for equal keys only. */
+static int compare_keys(const struct candidate *a, const struct candidate *b)
 {
     size_t len = a->len < b->len ? a->len : b->len;
     int order = a->table_len - b->table_len;
@@ -98,29 +88,19 @@ static int compare_keys(const struct hg_hotkey_key *a, const struct hg_hotkey_ke
 }
 
 /* The order of selection: the largest first, equal counts by hash, which is at hand. */
-static inline bool precedes(const struct merging *merging, const struct candidate *a,
-                            const struct candidate *b)
+static inline bool precedes(const struct candidate *a, const struct candidate *b)
 {
-    struct hg_hotkey_key left, right;
     if (HG_LIKELY(a->count != b->count))
         return a->count > b->count;
     if (HG_LIKELY(a->hash != b->hash))
         return a->hash < b->hash;
-    key_of(merging, a, &left);
-    key_of(merging, b, &right);
-    return compare_keys(&left, &right) < 0;
+    return compare_keys(a, b) < 0;
 }
 
 /* The order of the head: equal counts by key, the same in every process. */
-static bool leads(const struct merging *merging, const struct candidate *a,
-                  const struct candidate *b)
+static bool leads(const struct candidate *a, const struct candidate *b)
 {
-    struct hg_hotkey_key left, right;
-    if (a->count != b->count)
-        return a->count > b->count;
-    key_of(merging, a, &left);
-    key_of(merging, b, &right);
-    return compare_keys(&left, &right) < 0;
+    return a->count != b->count ? a->count > b->count : compare_keys(a, b) < 0;
 }
 
 static inline void swap(struct candidate *a, struct candidate *b)
@@ -132,34 +112,33 @@ static inline void swap(struct candidate *a, struct candidate *b)
 
 /* Of three candidates at random places the middle one, so that no order of arrival makes selection
    slow. */
-static struct candidate pick_pivot(const struct merging *merging, uint32_t low, uint32_t high,
+static struct candidate pick_pivot(const struct candidate *all, uint32_t low, uint32_t high,
                                    struct hg_prng *prng)
 {
-    const struct candidate *a = &merging->all[low + hg_prng_below(prng, high - low)];
-    const struct candidate *b = &merging->all[low + hg_prng_below(prng, high - low)];
-    const struct candidate *c = &merging->all[low + hg_prng_below(prng, high - low)];
-    const struct candidate *first = precedes(merging, a, b) ? a : b;
+    const struct candidate *a = &all[low + hg_prng_below(prng, high - low)];
+    const struct candidate *b = &all[low + hg_prng_below(prng, high - low)];
+    const struct candidate *c = &all[low + hg_prng_below(prng, high - low)];
+    const struct candidate *first = precedes(a, b) ? a : b;
     const struct candidate *second = first == a ? b : a;
-    if (precedes(merging, c, first))
+    if (precedes(c, first))
         return *first;
-    return precedes(merging, c, second) ? *c : *second;
+    return precedes(c, second) ? *c : *second;
 }
 
 /* Moves the first `k` in order to the front of the first `n`; in no order among themselves.
    Quickselect (Hoare 1961). */
-static void select_first(const struct merging *merging, uint32_t n, uint32_t k)
+static void select_first(struct candidate *all, uint32_t n, uint32_t k)
 {
-    struct candidate *all = merging->all;
     struct hg_prng prng = {n};
     uint32_t low = 0, high = n; /* where the border at k is still open */
 
-    while (high - low > 1 && k > low && k < high) {
-        struct candidate pivot = pick_pivot(merging, low, high, &prng);
+    while (k > low && k < high) {
+        struct candidate pivot = pick_pivot(all, low, high, &prng);
         uint32_t left = low, right = high; /* right: one past */
         while (left < right) {
-            while (precedes(merging, &all[left], &pivot))
+            while (precedes(&all[left], &pivot))
                 left++;
-            while (precedes(merging, &pivot, &all[right - 1]))
+            while (precedes(&pivot, &all[right - 1]))
                 right--;
             if (left < right)
                 swap(&all[left++], &all[--right]);
@@ -174,24 +153,33 @@ static void select_first(const struct merging *merging, uint32_t n, uint32_t k)
     }
 }
 
-static void sort_head(const struct merging *merging, uint32_t n)
+/* Lets all[i] find its place before those that come after it in the order. */
+static void insert(struct candidate *all, uint32_t i,
+                   bool (*before)(const struct candidate *, const struct candidate *))
 {
-    for (uint32_t i = 1; i < n; i++) {
-        for (uint32_t j = i; j > 0; j--) {
-            if (!leads(merging, &merging->all[j], &merging->all[j - 1]))
-                break;
-            swap(&merging->all[j], &merging->all[j - 1]);
-        }
+    for (; i > 0 && before(&all[i], &all[i - 1]); i--)
+        swap(&all[i], &all[i - 1]);
+}
+
+/* Moves the first HG_HOT_TOP to the front, in order. All but few of the others are passed over
+   with one look at their count. */
+static void select_head(struct candidate *all, uint32_t n)
+{
+    uint32_t head = n < HG_HOT_TOP ? n : HG_HOT_TOP;
+
+    for (uint32_t i = 1; i < head; i++)
+        insert(all, i, precedes);
+    for (uint32_t i = head; i < n; i++) {
+        if (HG_LIKELY(!precedes(&all[i], &all[head - 1])))
+            continue;
+        swap(&all[i], &all[head - 1]);
+        insert(all, head - 1, precedes);
     }
+    for (uint32_t i = 1; i < head; i++)
+        insert(all, i, leads);
 }
 
 /* ---- joining ---- */
-
-static bool same_key(const struct hg_hotkey_key *a, const struct hg_hotkey_key *b)
-{
-    return a->hash == b->hash && a->len == b->len && a->table_len == b->table_len &&
-           (a->len == 0 || memcmp(a->at, b->at, a->len) == 0);
-}
 
 /* The candidate of the key; a new one is credited the base. */
 static struct candidate *join_key(struct merging *merging, const struct hg_hotkey_key *key)
@@ -200,29 +188,23 @@ static struct candidate *join_key(struct merging *merging, const struct hg_hotke
     struct candidate *candidate;
 
     for (uint32_t i = *slot; i != 0; i = merging->all[i - 1].chain) {
-        struct hg_hotkey_key other;
         candidate = &merging->all[i - 1];
-        if (candidate->hash != key->hash)
-            continue;
-        key_of(merging, candidate, &other);
-        if (same_key(&other, key))
+        if (candidate->hash == key->hash && candidate->len == key->len &&
+            candidate->table_len == key->table_len &&
+            (key->len == 0 || memcmp(candidate->at, key->at, key->len) == 0))
             return candidate;
     }
     candidate = &merging->all[merging->count++];
-    *candidate = (struct candidate){.count = merging->base,
-                                    .error = merging->base,
-                                    .hash = key->hash,
-                                    .source = UINT32_MAX,
-                                    .chain = *slot};
+    *candidate = (struct candidate){merging->base, merging->base, key->at,       key->hash,
+                                    *slot,         key->len,      key->table_len};
     *slot = merging->count;
     return candidate;
 }
 
 /* Adds a sketch. Every key was credited the minimum of all sketches (the base): where it is there,
    its own count and error take the place of that sketch's minimum. */
-static void join_sketch(struct merging *merging, uint32_t number)
+static void join_sketch(struct merging *merging, const struct hg_hotkey *sketch)
 {
-    const struct hg_hotkey *sketch = merging->sketches[number];
     uint64_t min = hg_hotkey_min(sketch);
     unsigned used = hg_hotkey_used(sketch);
 
@@ -230,40 +212,37 @@ static void join_sketch(struct merging *merging, uint32_t number)
         struct hg_hotkey_entry entry;
         hg_hotkey_entry(sketch, i, &entry);
         struct candidate *candidate = join_key(merging, &entry.key);
-        if (candidate->source == UINT32_MAX) {
-            candidate->source = number;
-            candidate->entry = i;
-        }
         candidate->count += entry.count - min;
         candidate->error += entry.error - min; /* may wrap, and back */
     }
 }
 
 /* One sketch: nothing to join. */
-static void take_sketch(struct merging *merging)
+static void take_sketch(struct merging *merging, const struct hg_hotkey *sketch)
 {
-    unsigned used = hg_hotkey_used(merging->sketches[0]);
-    for (unsigned i = 0; i < used; i++) {
+    merging->count = hg_hotkey_used(sketch);
+    for (unsigned i = 0; i < merging->count; i++) {
         struct hg_hotkey_entry entry;
-        hg_hotkey_entry(merging->sketches[0], i, &entry);
-        merging->all[i] = (struct candidate){
-            .count = entry.count, .error = entry.error, .hash = entry.key.hash, .entry = i};
+        hg_hotkey_entry(sketch, i, &entry);
+        merging->all[i] =
+            (struct candidate){entry.count, entry.error,   entry.key.at,       entry.key.hash,
+                               0,           entry.key.len, entry.key.table_len};
     }
-    merging->count = used;
 }
 
-static void join_all(struct merging *merging, unsigned count, void *scratch)
+static void join_all(struct merging *merging, const struct hg_hotkey *const *sketches,
+                     unsigned count, void *scratch)
 {
     unsigned entries = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        entries += hg_hotkey_used(merging->sketches[i]);
-        merging->base += hg_hotkey_min(merging->sketches[i]);
+        entries += hg_hotkey_used(sketches[i]);
+        merging->base += hg_hotkey_min(sketches[i]);
     }
     merging->all = scratch;
     merging->count = 0;
     if (count == 1) {
-        take_sketch(merging);
+        take_sketch(merging, sketches[0]);
         return;
     }
     merging->slots = (uint32_t *)(merging->all + entries);
@@ -271,7 +250,7 @@ static void join_all(struct merging *merging, unsigned count, void *scratch)
     if (entries > 0)
         memset(merging->slots, 0, (merging->mask + 1) * sizeof merging->slots[0]);
     for (unsigned i = 0; i < count; i++)
-        join_sketch(merging, i);
+        join_sketch(merging, sketches[i]);
 }
 
 /* ---- the result ---- */
@@ -297,16 +276,14 @@ static void keep_first(struct hg_hotmerge *merged, const struct merging *merging
         const struct candidate *candidate = &merging->all[i];
         struct entry *entry = &merged->entries[i];
         uint16_t *slot = &slots[candidate->hash & merged->mask];
-        struct hg_hotkey_key key;
 
-        key_of(merging, candidate, &key);
-        *entry =
-            (struct entry){candidate->count, candidate->error, merged->size_bytes, key.hash, *slot,
-                           key.len,          key.table_len};
+        *entry = (struct entry){
+            candidate->count, candidate->error,    merged->size_bytes, candidate->hash, *slot,
+            candidate->len,   candidate->table_len};
         *slot = (uint16_t)(i + 1);
-        if (key.len > 0)
-            memcpy((uint8_t *)merged + merged->size_bytes, key.at, key.len);
-        merged->size_bytes += key.len;
+        if (candidate->len > 0)
+            memcpy((uint8_t *)merged + merged->size_bytes, candidate->at, candidate->len);
+        merged->size_bytes += candidate->len;
         if (used < merging->count && merged->absent > candidate->count)
             merged->absent = candidate->count; /* what was left out is no larger */
     }
@@ -317,18 +294,17 @@ struct hg_hotmerge *hg_hotmerge_make(void *memory, unsigned keep,
                                      void *scratch)
 {
     struct hg_hotmerge *merged = memory;
-    struct merging merging = {.sketches = sketches};
+    struct merging merging = {0};
     uint32_t used;
 
     merged->total = 0;
     for (unsigned i = 0; i < count; i++)
         merged->total += hg_hotkey_total(sketches[i]);
     if (count > 0)
-        join_all(&merging, count, scratch);
+        join_all(&merging, sketches, count, scratch);
     used = merging.count < keep ? merging.count : keep;
-    select_first(&merging, merging.count, used);
-    select_first(&merging, used, HG_HOT_TOP);
-    sort_head(&merging, used < HG_HOT_TOP ? used : HG_HOT_TOP);
+    select_first(merging.all, merging.count, used);
+    select_head(merging.all, used);
     keep_first(merged, &merging, used);
     return merged;
 }
@@ -365,13 +341,14 @@ bool hg_hotmerge_find(const struct hg_hotmerge *merged, const struct hg_hotkey_k
                       struct hg_hotkey_entry *ret)
 {
     const uint16_t *slots = slots_of(merged);
+    struct hg_hotkey_entry entry;
 
     for (uint32_t i = slots[key->hash & merged->mask]; i != 0; i = merged->entries[i - 1].chain) {
         if (merged->entries[i - 1].hash != key->hash)
             continue;
-        struct hg_hotkey_entry entry;
         hg_hotmerge_entry(merged, i - 1, &entry);
-        if (same_key(&entry.key, key)) {
+        if (entry.key.len == key->len && entry.key.table_len == key->table_len &&
+            (key->len == 0 || memcmp(entry.key.at, key->at, key->len) == 0)) {
             *ret = entry;
             return true;
         }

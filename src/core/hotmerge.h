@@ -24,8 +24,9 @@ size_t hg_hotmerge_size(const struct hg_hotmerge *merged);
 size_t hg_hotmerge_scratch_bytes(unsigned entries);
 
 /* Merges into `memory` (hg_hotmerge_bytes(keep)), `keep` from 1 to HG_HOTKEY_COUNTERS_MAX, with
-   memory for a moment at `scratch` (hg_hotmerge_scratch_bytes). count 0: an empty result, no
-   scratch. */
+   memory for a moment at `scratch` (hg_hotmerge_scratch_bytes, aligned for any type). count 0: an
+   empty result, no scratch. Decisions look keys up in all that is kept; for a list of the hottest
+   keys alone `keep` HG_HOT_TOP is enough, and cheaper. */
 struct hg_hotmerge *hg_hotmerge_make(void *memory, unsigned keep,
                                      const struct hg_hotkey *const *sketches, unsigned count,
                                      void *scratch);

@@ -129,6 +129,8 @@ int hg_ctl_hotkeys(struct hg_ctl *ctl)
     const char *type, *tenant = hg_ctl_option(ctl, HG_CTL_OPT_TENANT);
     bool history = hg_ctl_option_is(ctl, HG_CTL_OPT_HISTORY);
     bool global = hg_ctl_option_is(ctl, HG_CTL_OPT_GLOBAL);
+    if (ctl->arg_count > 0)
+        return hg_ctl_say(HG_CTL_USAGE, "hotkeys takes options only, not '%s'", ctl->args[0]);
     if (history && global)
         return hg_ctl_say(HG_CTL_USAGE, "--history is of one server: it goes not with --global");
     if (tenant != NULL && (tenant[0] == '\0' || strlen(tenant) > 100))

@@ -45,6 +45,9 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 
 /* One worker's part of a bucket; written by that worker only. */
 struct hg_lane {
+    /* Looked at by every request, as the counters that follow. */
+    struct hg_hotshare *hot;     /* its hot keys of this epoch; NULL: nothing was counted yet */
+    struct hg_hotlist *hot_list; /* its throttled keys; NULL: none */
 #define HG_LANE(name, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
@@ -62,8 +65,6 @@ struct hg_lane {
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
     struct hg_list used;          /* in the worker's list of lanes with users */
-    struct hg_hotshare *hot;      /* its hot keys of this epoch; NULL: nothing was counted yet */
-    struct hg_hotlist *hot_list;  /* its throttled keys; NULL: none */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
 

@@ -322,6 +322,8 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     session->barrier = call->op == HG_OP_FLUSH;
     hg_counter_add(&worker->in_flight, 1);
     session->keys_pending |= (uint64_t)1 << (call->key_hash & 63);
+    if (HG_LIKELY(is_ranked(op)))
+        hg_hot_expect(lane, (enum hg_hot_type)hg_op_rows[op].hot, key.hash);
     if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN)) {
         if (HG_LIKELY(is_ranked(op)))
             hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);

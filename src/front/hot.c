@@ -154,6 +154,7 @@ static struct hg_hotsketch *open_sketch(struct hg_worker *worker, struct hg_hots
     if (sketch == NULL && small < full)
         sketch = borrow_sketch(worker, small);
     share->sketches[type] = sketch;
+    share->keys[type] = sketch != NULL ? sketch->keys : NULL;
     share->refused[type] = sketch == NULL;
     return sketch;
 }
@@ -182,9 +183,9 @@ void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_ty
         hg_counter_add(&lane->hotkey_dropped, 1);
         return;
     }
-    struct hg_hotsketch *all = share->sketches[HG_HOT_ALL], *own = share->sketches[type];
-    bool in_all = HG_LIKELY(all != NULL) && hg_hotkey_tell(all->keys, key, 1);
-    bool in_own = HG_LIKELY(own != NULL) && hg_hotkey_tell(own->keys, key, 1);
+    struct hg_hotkey *all = share->keys[HG_HOT_ALL], *own = share->keys[type];
+    bool in_all = HG_LIKELY(all != NULL) && hg_hotkey_tell(all, key, 1);
+    bool in_own = HG_LIKELY(own != NULL) && hg_hotkey_tell(own, key, 1);
     if (HG_UNLIKELY(!in_all))
         in_all = tell_slowly(worker, share, HG_HOT_ALL, key);
     if (HG_UNLIKELY(!in_own))
@@ -208,6 +209,11 @@ static void drop_idle_spares(struct hg_hot_worker *hot, struct hg_hotparcel *par
     }
 }
 
+static bool is_deleted(struct hg_bucket *bucket)
+{
+    return atomic_load_explicit(&bucket->state, memory_order_relaxed) == HG_BUCKET_DELETED;
+}
+
 static void take_list_off(struct hg_hotshare *share, struct hg_hotlist **list)
 {
     if (*list != NULL)
@@ -222,22 +228,18 @@ static void hand_over(struct hg_worker *worker, struct hg_hotshare *share,
 {
     struct hg_lane *lane = &share->bucket->lanes[worker->index];
     struct hg_hotshare *next = NULL;
-    bool deleted =
-        atomic_load_explicit(&share->bucket->state, memory_order_relaxed) == HG_BUCKET_DELETED;
-    if (!deleted && lane->hot_list != NULL) {
+    if (lane->hot_list != NULL) {
         next = borrow_share(&worker->hot);
         if (next == NULL)
             return; /* with the next epoch */
         next->bucket = hg_bucket_ref(share->bucket);
         hg_list_append(&worker->hot.shares, &next->node);
     }
-    if (lane->hot_spare != NULL || deleted) {
+    if (lane->hot_spare != NULL) {
         take_list_off(share, &lane->hot_list);
         lane->hot_list = lane->hot_spare;
         lane->hot_spare = NULL;
     }
-    if (deleted)
-        take_list_off(share, &lane->hot_list);
     lane->hot = next;
     share->worker = worker->index;
     hg_list_remove(&share->node);
@@ -321,6 +323,10 @@ static struct hg_hotlist *take_list(struct hg_hotshare *share)
 static void install(struct hg_worker *worker, struct hg_hotshare *share)
 {
     struct hg_lane *lane = &share->bucket->lanes[worker->index];
+    if (is_deleted(share->bucket)) {
+        hg_hotshare_free(&worker->front->hot.mem, share);
+        return;
+    }
     struct hg_hotlist *list = take_list(share), *spare = take_list(share);
     if (lane->hot == NULL) {
         hg_list_append(&worker->hot.shares, &share->node);
@@ -372,6 +378,26 @@ void hg_hot_on_parcel(struct hg_letter *letter, void *receiver)
 
 /* ---- begin and end ---- */
 
+/* Takes all that its lane has with it. */
+static void drop_share(struct hg_worker *worker, struct hg_hotshare *share)
+{
+    struct hg_lane *lane = &share->bucket->lanes[worker->index];
+    take_list_off(share, &lane->hot_list);
+    take_list_off(share, &lane->hot_spare);
+    lane->hot = NULL;
+    hg_hotshare_free(&worker->front->hot.mem, share);
+}
+
+void hg_hot_adopt(struct hg_worker *worker)
+{
+    HG_LIST_EACH(node, &worker->hot.shares)
+    {
+        struct hg_hotshare *share = HG_CONTAINER_OF(node, struct hg_hotshare, node);
+        if (is_deleted(share->bucket))
+            drop_share(worker, share);
+    }
+}
+
 void hg_hot_open(struct hg_worker *worker)
 {
     struct hg_hot_worker *hot = &worker->hot;
@@ -387,14 +413,7 @@ void hg_hot_close(struct hg_worker *worker)
     struct hg_hot_worker *hot = &worker->hot;
     struct hg_hotmem *mem = &worker->front->hot.mem;
     HG_LIST_EACH(node, &hot->shares)
-    {
-        struct hg_hotshare *share = HG_CONTAINER_OF(node, struct hg_hotshare, node);
-        struct hg_lane *lane = &share->bucket->lanes[worker->index];
-        take_list_off(share, &lane->hot_list);
-        take_list_off(share, &lane->hot_spare);
-        lane->hot = NULL;
-        hg_hotshare_free(mem, share);
-    }
+    drop_share(worker, HG_CONTAINER_OF(node, struct hg_hotshare, node));
     HG_LIST_EACH(node, &hot->idle)
     hg_hotshare_free(mem, HG_CONTAINER_OF(node, struct hg_hotshare, node));
     for (unsigned size = 0; size < HG_HOT_SIZES; size++) {

@@ -37,6 +37,16 @@ static inline bool hg_hot_refuses(struct hg_worker *worker, struct hg_lane *lane
            hg_hot_refuses_listed(worker, lane, key, exempt, ret_percent);
 }
 
+/* A hint that the key will be told soon. */
+static inline void hg_hot_expect(const struct hg_lane *lane, enum hg_hot_type type, uint32_t hash)
+{
+    const struct hg_hotshare *share = lane->hot;
+    if (share == NULL || share->keys[type] == NULL || share->keys[HG_HOT_ALL] == NULL)
+        return;
+    hg_hotkey_expect(share->keys[HG_HOT_ALL], hash);
+    hg_hotkey_expect(share->keys[type], hash);
+}
+
 /* An admitted operation has been handed to a store: counts it under its type and under ALL. */
 void hg_hot_count(struct hg_worker *worker, struct hg_lane *lane, enum hg_hot_type type,
                   const struct hg_hotkey_key *key);
@@ -60,6 +70,9 @@ void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
 
 void hg_hot_open(struct hg_worker *worker);
 void hg_hot_close(struct hg_worker *worker);
+
+/* Buckets may have been deleted: lets go of those, and of what was counted for them. */
+void hg_hot_adopt(struct hg_worker *worker);
 
 /* From the main thread: the epoch of this number has ended, hand over. */
 void hg_hot_end_epoch(struct hg_worker *worker, uint64_t epoch);

@@ -21,13 +21,6 @@ void *hg_hotmem_take(struct hg_hotmem *mem, size_t bytes)
     return memory;
 }
 
-void *hg_hotmem_cut(struct hg_hotmem *mem, void *memory, size_t bytes, size_t less)
-{
-    void *cut = realloc(memory, less);
-    atomic_fetch_sub_explicit(&mem->used_bytes, bytes - less, memory_order_relaxed);
-    return cut != NULL ? cut : memory;
-}
-
 void hg_hotmem_give_back(struct hg_hotmem *mem, void *memory, size_t bytes)
 {
     if (memory == NULL)

@@ -28,8 +28,6 @@ struct hg_hotmem {
 
 /* NULL when the cap or memory is out; aligned to a cache line. */
 HG_MUST_USE void *hg_hotmem_take(struct hg_hotmem *mem, size_t bytes);
-/* Cuts what was taken to fewer bytes, which may move it. */
-HG_MUST_USE void *hg_hotmem_cut(struct hg_hotmem *mem, void *memory, size_t bytes, size_t less);
 /* NULL is allowed. */
 void hg_hotmem_give_back(struct hg_hotmem *mem, void *memory, size_t bytes);
 

@@ -19,6 +19,7 @@ void hg_hotshare_clear(struct hg_hotmem *mem, struct hg_hotshare *share)
     for (unsigned type = 0; type < HG_HOT_TYPES; type++) {
         hg_hotsketch_free(mem, share->sketches[type]);
         share->sketches[type] = NULL;
+        share->keys[type] = NULL;
         share->refused[type] = false;
     }
     HG_LIST_EACH(node, &share->lists)

@@ -19,6 +19,7 @@
 #include "io/mailbox.h"
 
 struct hg_hotshare {
+    struct hg_hotkey *keys[HG_HOT_TYPES]; /* of `sketches`; NULL: none yet */
     struct hg_list node;
     struct hg_bucket *bucket; /* counted */
     unsigned worker;

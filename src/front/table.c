@@ -186,14 +186,13 @@ static enum judgement judge(const struct incoming *in, struct hg_table *table)
 {
     struct hg_session *session = in->session;
     struct hg_span row;
-    size_t passed;
     table->exempt = exempt(session);
     table->kind = kind_of(&table->msg);
     switch (table->kind) {
     case HG_TABLE_BATCH:
         if (!may_items(in, table))
             return REFUSED;
-        if (!hg_table_judge_batch(table, session, in->frame->row, &passed)) {
+        if (!hg_table_judge_batch(table, session, in->frame->row)) {
             refuse(in, &no_memory);
             return REFUSED;
         }

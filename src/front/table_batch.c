@@ -18,7 +18,7 @@ static bool is_refused(const struct hg_table *table, size_t index)
 }
 
 bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
-                          const struct hg_opcode_row *row, size_t *ret_passed)
+                          const struct hg_opcode_row *row)
 {
     struct hg_worker *worker = table->worker;
     struct hg_lane *lane = session->lane;
@@ -26,7 +26,6 @@ bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
     table->results = hg_arena_array(&table->arena, msg->item_count, sizeof *table->results);
     if (table->results == NULL)
         return false;
-    *ret_passed = msg->item_count;
     for (size_t i = 0; lane->hot_list != NULL && i < msg->item_count; i++) {
         uint8_t room[HG_HOTKEY_KEY_MAX];
         unsigned percent;
@@ -40,7 +39,6 @@ bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
         table->results[i].text = hg_arena_copy(&table->arena, hg_span_str(words.text));
         if (table->results[i].text.at == NULL)
             return false;
-        --*ret_passed;
     }
     return true;
 }

@@ -123,10 +123,9 @@ void hg_table_run_atomic(struct hg_table *table, struct hg_store *store);
 
 /* ---- table_batch.c ---- */
 
-/* Judges the items by their keys: those that are refused get their results. The number of those
-   that are not. False: no memory. */
+/* Judges the items by their keys: those that are refused get their results. False: no memory. */
 HG_MUST_USE bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
-                                      const struct hg_opcode_row *row, size_t *ret_passed);
+                                      const struct hg_opcode_row *row);
 /* What the items that were not refused are likely to cost. */
 void hg_table_estimate_batch(const struct hg_table *table, struct hg_request *request);
 void hg_table_run_batch(struct hg_table *table);
@@ -135,8 +134,6 @@ uint16_t hg_table_hot_status(const struct hg_session *session, const struct hg_o
 
 /* ---- table_range.c ---- */
 
-/* Why this store reads no ranges. */
-extern const struct hg_refusal hg_table_no_ranges;
 void hg_table_run_range(struct hg_table *table, struct hg_store *store);
 void hg_table_run_next(struct hg_table *table);
 void hg_table_run_end(struct hg_table *table);

@@ -7,11 +7,20 @@
 #include "front/table_in.h"
 
 #define SPARE_MAX        64
+#define SPARE_BYTES      16384 /* of an arena that is kept */
 #define GUARDS_PER_BLOCK 8
 
 static size_t limit_bytes(const struct hg_worker *worker)
 {
     return 8 * (size_t)worker->directory->settings.max_value_bytes + 65536;
+}
+
+/* Empties the arena; a large first block is not worth keeping. */
+static void recycle(struct hg_arena *arena)
+{
+    hg_arena_reset(arena);
+    if (arena->used_bytes > SPARE_BYTES)
+        hg_arena_fini(arena);
 }
 
 /* ---- tables ---- */
@@ -60,7 +69,7 @@ void hg_table_free(struct hg_table *table)
     struct hg_worker *worker = table->worker;
     struct hg_tables *tables = &worker->tables;
     struct hg_list *node;
-    table->worker->tables.live--;
+    tables->live--;
     hg_list_remove(&table->node);
     while ((node = hg_list_first(&table->slots)) != NULL)
         hg_table_slot_free(HG_CONTAINER_OF(node, struct hg_table_slot, node));
@@ -72,8 +81,8 @@ void hg_table_free(struct hg_table *table)
         free_table(table);
         return;
     }
-    hg_arena_reset(&table->arena);
-    hg_arena_reset(&table->scratch);
+    recycle(&table->arena);
+    recycle(&table->scratch);
     hg_list_prepend(&tables->spare_tables, &table->node);
     tables->spare_table_count++;
 }
@@ -120,7 +129,7 @@ void hg_table_slot_free(struct hg_table_slot *slot)
         free(slot);
         return;
     }
-    hg_arena_reset(&slot->arena);
+    recycle(&slot->arena);
     hg_list_prepend(&tables->spare_slots, &slot->node);
     tables->spare_slot_count++;
 }

@@ -14,7 +14,7 @@
 #define PART_ROWS 256
 #define PART_US   1000
 
-const struct hg_refusal hg_table_no_ranges = {
+static const struct hg_refusal no_ranges = {
     HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
     "the tenant's store keeps no order of keys, which ranges of rows need (memcached has none, the "
     "embedded store has it); a range of a single row (start and end the same, both inclusive) "
@@ -54,8 +54,6 @@ static size_t page_rows(const struct hg_table *table)
     const struct hg_tablemsg *msg = table->reader->msg;
     if (msg->op == HG_OP_TABLE_QUERY)
         return 0;
-    if (table->msg.op == HG_OP_TABLE_QUERY_NEXT && table->msg.query.batch_rows > 0)
-        return table->msg.query.batch_rows;
     size_t rows = msg->api == HG_API_TABLE ? msg->query.batch_rows : msg->scan.caching;
     return rows > 0 ? rows : HG_TABLE_ROWS;
 }
@@ -76,7 +74,7 @@ static void begin(struct hg_table *table)
 void hg_table_run_range(struct hg_table *table, struct hg_store *store)
 {
     if (store->ops->range == NULL) {
-        hg_table_answer_refusal(table, &hg_table_no_ranges);
+        hg_table_answer_refusal(table, &no_ranges);
         return;
     }
     table->reader = &table->own;
@@ -228,7 +226,7 @@ void hg_table_read_on(struct hg_table *table)
     struct hg_store *store = hg_dispatch_store(worker, bucket, &why);
     if (store != NULL && store->ops->range == NULL) {
         store = NULL;
-        why = hg_table_no_ranges;
+        why = no_ranges;
     }
     if (store == NULL) {
         hg_table_answer_error(table, why.status, hg_span_str(why.text), NULL);

@@ -201,6 +201,7 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
         if (!session->dead)
             hg_dispatch_refuse_ended(session);
     }
+    hg_hot_adopt(worker);
     drain_removed_stores(worker);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (worker->stores[slot] != NULL)

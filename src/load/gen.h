@@ -140,7 +140,7 @@ static inline bool hg_gen_value_is(const struct hg_gen_value *value, const uint8
         return false;
     }
     if (len <= 8) {
-        return memcmp(at, &value->head, len) == 0;
+        return len == 0 || memcmp(at, &value->head, len) == 0;
     }
     return memcmp(at, &value->head, 8) == 0 && memcmp(at + 8, value->body + 8, len - 8) == 0;
 }

@@ -38,7 +38,7 @@ HG_PRINTF(4, 5)
 static bool complain_value(const struct hg_option_place *place, const struct hg_option_row *row,
                            const char *text, const char *format, ...)
 {
-    char expected[200];
+    char expected[500];
     va_list args;
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
@@ -136,10 +136,22 @@ static bool set_numeric(const struct hg_option_place *place, const struct hg_opt
     return true;
 }
 
+/* "get, set, ...": what a mix can be made of. */
+static const char *list_operations(char list[400])
+{
+    list[0] = '\0';
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        strcat(list, op > 0 ? ", " : "");
+        strcat(list, hg_load_op_table[op].name);
+    }
+    return list;
+}
+
 static bool set_lists(const struct hg_option_place *place, const struct hg_option_row *row,
                       const char *text, void *field)
 {
     struct hg_load_tenant *tenant = place->tenant;
+    char list[400];
     switch (row->type) {
     case HG_OPTION_RANGE:
         return hg_load_parse_range(text, (uint64_t)row->min, (uint64_t)row->max, &tenant->value_min,
@@ -148,12 +160,11 @@ static bool set_lists(const struct hg_option_place *place, const struct hg_optio
     case HG_OPTION_MIX:
         return hg_load_parse_mix(text, (uint32_t)row->max, field) ||
                complain_value(place, row, text,
-                              "weights like get=90,set=10 that add up to at most %.0f, of "
-                              "operations that --help lists",
-                              row->max);
+                              "weights like get=90,set=10 that add up to at most %.0f, of %s",
+                              row->max, list_operations(list));
     case HG_OPTION_OPERATION:
         return hg_load_parse_operation(text, field) ||
-               complain_value(place, row, text, "an operation of those that --help lists");
+               complain_value(place, row, text, "one of %s", list_operations(list));
     case HG_OPTION_HELLO:
         return hg_load_parse_hello(text, field) ||
                complain_value(place, row, text, "some of xerror, json, nonblocking");

@@ -2,62 +2,67 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proto/rowdoc.h"
 
+#include "proto/rowwire.h"
 #include "proto/status.h"
-#include "proto/tablepb.h"
 
 #define MARK "\xf7HGR"
+
+/* Numbers of the fields of a RowDocument. */
+enum { DOCUMENT_COLUMNS = 1, DOCUMENT_CELLS = 2 };
 
 static bool name_right(struct hg_span name, size_t least)
 {
     return name.len >= least && name.len <= HG_TABLE_COLUMN_MAX;
 }
 
-static uint16_t decode_columns(const HG_PB(RowDocument) * document, struct hg_arena *arena,
+/* In the order of rows: bytes, a shorter name before a longer one that it begins. */
+static int order_of(struct hg_span a, struct hg_span b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common > 0 ? memcmp(a.at, b.at, common) : 0;
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static uint16_t decode_columns(struct hg_span document, struct hg_arena *arena,
                                struct hg_entity *ret)
 {
-    struct hg_column *columns = hg_arena_array(arena, document->n_columns, sizeof *columns);
+    size_t count;
+    if (!hg_rowwire_count(document, DOCUMENT_COLUMNS, &count))
+        return HG_STATUS_EINTERNAL;
+    struct hg_column *columns = hg_arena_array(arena, count, sizeof *columns);
     if (columns == NULL)
         return HG_STATUS_ENOMEM;
-    for (size_t i = 0; i < document->n_columns; i++) {
-        columns[i].name = hg_tablepb_span(document->columns[i]->name);
-        columns[i].value = hg_tablepb_value(document->columns[i]->value);
-        if (!name_right(columns[i].name, 1) ||
-            (i > 0 && hg_tablepb_order(columns[i - 1].name, columns[i].name) >= 0))
+    for (size_t i = 0; i < count; i++)
+        if (!hg_rowwire_column(&document, &columns[i]) || !name_right(columns[i].name, 1) ||
+            (i > 0 && order_of(columns[i - 1].name, columns[i].name) >= 0))
             return HG_STATUS_EINTERNAL;
-    }
-    *ret = (struct hg_entity){columns, document->n_columns};
+    *ret = (struct hg_entity){columns, count};
     return 0;
 }
 
 /* By family and qualifier, and the newest first; no two of the same time. */
 static bool cells_ordered(const struct hg_cell *a, const struct hg_cell *b)
 {
-    int order = hg_tablepb_order(a->family, b->family);
+    int order = order_of(a->family, b->family);
     if (order == 0)
-        order = hg_tablepb_order(a->qualifier, b->qualifier);
+        order = order_of(a->qualifier, b->qualifier);
     return order < 0 || (order == 0 && a->at_ms > b->at_ms);
 }
 
-static uint16_t decode_cells(const HG_PB(RowDocument) * document, struct hg_arena *arena,
-                             struct hg_cells *ret)
+static uint16_t decode_cells(struct hg_span document, struct hg_arena *arena, struct hg_cells *ret)
 {
-    struct hg_cell *cells = hg_arena_array(arena, document->n_cells, sizeof *cells);
+    size_t count;
+    if (!hg_rowwire_count(document, DOCUMENT_CELLS, &count))
+        return HG_STATUS_EINTERNAL;
+    struct hg_cell *cells = hg_arena_array(arena, count, sizeof *cells);
     if (cells == NULL)
         return HG_STATUS_ENOMEM;
-    for (size_t i = 0; i < document->n_cells; i++) {
-        const HG_PB(Cell) *stored = document->cells[i];
-        struct hg_cell *cell = &cells[i];
-        cell->family = hg_tablepb_span(stored->family);
-        cell->qualifier = hg_tablepb_span(stored->qualifier);
-        cell->value = hg_tablepb_span(stored->value);
-        cell->dated = stored->at_case == HEADGATE__TABLE__V1__CELL__AT_TIMESTAMP;
-        if (!cell->dated || !name_right(cell->family, 1) || !name_right(cell->qualifier, 0))
+    for (size_t i = 0; i < count; i++)
+        if (!hg_rowwire_cell(&document, &cells[i]) || !cells[i].dated ||
+            !name_right(cells[i].family, 1) || !name_right(cells[i].qualifier, 0) ||
+            (i > 0 && !cells_ordered(&cells[i - 1], &cells[i])))
             return HG_STATUS_EINTERNAL;
-        cell->at_ms = stored->timestamp;
-        if (i > 0 && !cells_ordered(cell - 1, cell))
-            return HG_STATUS_EINTERNAL;
-    }
-    *ret = (struct hg_cells){cells, document->n_cells};
+    *ret = (struct hg_cells){cells, count};
     return 0;
 }
 
@@ -66,18 +71,15 @@ uint16_t hg_rowdoc_decode(struct hg_span value, struct hg_arena *arena, struct h
     if (!hg_rowdoc_is(HG_ROWDOC_FLAGS, value))
         return HG_STATUS_EINTERNAL;
     uint8_t kind = value.at[HG_ROWDOC_MARK_BYTES - 1];
-    struct hg_span bytes =
-        hg_span(value.at + HG_ROWDOC_MARK_BYTES, value.len - HG_ROWDOC_MARK_BYTES);
-    bool memory = false;
-    const HG_PB(RowDocument) *document = (const HG_PB(RowDocument) *)hg_tablepb_unpack(
-        &headgate__table__v1__row_document__descriptor, bytes, arena, &memory);
-    if (document == NULL)
-        return memory ? HG_STATUS_ENOMEM : HG_STATUS_EINTERNAL;
+    struct hg_span document = hg_arena_copy(
+        arena, hg_span(value.at + HG_ROWDOC_MARK_BYTES, value.len - HG_ROWDOC_MARK_BYTES));
+    if (document.at == NULL)
+        return HG_STATUS_ENOMEM;
     struct hg_row row = {.api = kind == 'H' ? HG_API_HBASE : HG_API_TABLE};
     uint16_t status = HG_STATUS_EINTERNAL;
-    if (kind == 'T' && document->n_cells == 0)
+    if (kind == 'T')
         status = decode_columns(document, arena, &row.entity);
-    else if (kind == 'H' && document->n_columns == 0)
+    else if (kind == 'H')
         status = decode_cells(document, arena, &row.cells);
     if (status == 0)
         *ret = row;
@@ -86,18 +88,20 @@ uint16_t hg_rowdoc_decode(struct hg_span value, struct hg_arena *arena, struct h
 
 bool hg_rowdoc_encode(const struct hg_row *row, struct hg_arena *arena, struct hg_span *ret)
 {
-    HG_PB(RowDocument) document = HG_PB_INIT(ROW_DOCUMENT);
     bool table = row->api == HG_API_TABLE;
-    if (table ? !hg_tablepb_columns(&row->entity, arena, &document.n_columns, &document.columns)
-              : !hg_tablepb_cells(&row->cells, arena, &document.n_cells, &document.cells))
+    size_t bytes =
+        table ? hg_rowwire_columns_size(&row->entity) : hg_rowwire_cells_size(&row->cells);
+    uint8_t *at = hg_arena_take(arena, HG_ROWDOC_MARK_BYTES + bytes);
+    if (at == NULL)
         return false;
-    size_t bytes;
-    uint8_t *mark = hg_tablepb_pack(&document.base, HG_ROWDOC_MARK_BYTES, arena, &bytes);
-    if (mark == NULL)
-        return false;
-    memcpy(mark, MARK, HG_ROWDOC_MARK_BYTES - 1);
-    mark[HG_ROWDOC_MARK_BYTES - 1] = table ? 'T' : 'H';
-    *ret = hg_span(mark, bytes);
+    *ret = hg_span(at, HG_ROWDOC_MARK_BYTES + bytes);
+    memcpy(at, MARK, HG_ROWDOC_MARK_BYTES - 1);
+    at[HG_ROWDOC_MARK_BYTES - 1] = table ? 'T' : 'H';
+    at += HG_ROWDOC_MARK_BYTES;
+    if (table)
+        hg_rowwire_put_columns(at, &row->entity);
+    else
+        hg_rowwire_put_cells(at, DOCUMENT_CELLS, &row->cells);
     return true;
 }
 

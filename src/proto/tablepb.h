@@ -1,4 +1,4 @@
-// tablepb - between the structs of proto/table.proto that the compiler made and our own
+// tablepb - requests as the structs that the compiler made of proto/table.proto
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Generated messages are decoded into an arena: nothing is freed one by one, and what the decoder
@@ -10,35 +10,18 @@
 #include "proto/table.pb-c.h"
 #include "proto/tablemsg.h"
 
-#define HG_PB(name)      Headgate__Table__V1__##name
-#define HG_PB_INIT(name) HEADGATE__TABLE__V1__##name##__INIT
+#define HG_PB(name) Headgate__Table__V1__##name
 
 /* Unpacks into the arena. NULL: the bytes are not such a message, or (*ret_memory is set) the
    arena is out of memory. Spans of the message lie in the arena. */
 HG_MUST_USE ProtobufCMessage *hg_tablepb_unpack(const ProtobufCMessageDescriptor *descriptor,
                                                 struct hg_span bytes, struct hg_arena *arena,
                                                 bool *ret_memory);
-/* Packs into one piece of the arena behind `head_bytes` of room, which are part of *ret_bytes; NULL
-   when memory is out. */
-HG_MUST_USE uint8_t *hg_tablepb_pack(const ProtobufCMessage *message, size_t head_bytes,
-                                     struct hg_arena *arena, size_t *ret_bytes);
-
-/* Messages for columns and for cells, whose bytes are shared; false when memory is out. */
-HG_MUST_USE bool hg_tablepb_columns(const struct hg_entity *entity, struct hg_arena *arena,
-                                    size_t *ret_count, HG_PB(Column) * **ret_list);
-HG_MUST_USE bool hg_tablepb_cells(const struct hg_cells *cells, struct hg_arena *arena,
-                                  size_t *ret_count, HG_PB(Cell) * **ret_list);
 
 /* Never with a null pointer, so that it can be given to memcmp. */
 static inline struct hg_span hg_tablepb_span(ProtobufCBinaryData data)
 {
     return data.len > 0 ? hg_span(data.data, data.len) : HG_SPAN_LIT("");
-}
-
-/* The generated structs have no const; nothing is written through it. */
-static inline ProtobufCBinaryData hg_tablepb_bytes(struct hg_span span)
-{
-    return (ProtobufCBinaryData){span.len, (uint8_t *)(uintptr_t)span.at};
 }
 
 /* A message that is absent is null, too. */

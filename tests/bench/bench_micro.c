@@ -9,17 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/tableop.h"
+#include "core/hotkey.h"
 #include "base/clock.h"
 #include "base/prng.h"
 #include "base/slab.h"
 #include "core/credit.h"
 #include "core/credittick.h"
-#include "core/hotkey.h"
+#include "core/hotmerge.h"
+#include "core/keylist.h"
+#include "core/keythrottle.h"
 #include "core/units.h"
 #include "proto/frame.h"
 #include "proto/mcreq.h"
 #include "proto/reply.h"
-#include "table/tableop.h"
 
 #define ROUNDS 5
 
@@ -188,8 +191,8 @@ static void *need(size_t bytes)
     return memory;
 }
 
-/* A stream of requests; their keys lie in a row, as they would in a buffer that was just read.
-   Zipf by inversion: a rank above HOT_KEYS / 2^21 of the mass is found by bisection. */
+/* A stream of requests by Zipf's law; exponent 0: all keys alike. Their keys lie in a row, as they
+   would in a buffer that was just read. */
 static void hot_stream(double exponent)
 {
     struct hg_prng prng = {42};
@@ -246,21 +249,154 @@ static void hot_update(void)
     sink = hg_hotkey_min(hot_all);
 }
 
+/* ---- the end of an epoch ---- */
+
+#define TICKS   500
+#define WORKERS 2
+#define TYPES   5
+#define LISTED  100
+
+static struct hg_hotkey *tick_sketches[TYPES][WORKERS];
+static void *tick_merged[TYPES], *tick_scratch, *tick_lists[WORKERS];
+static struct hg_keythrottle_key tick_listed[LISTED], tick_keys[LISTED + HG_HOT_TOP];
+static struct hg_keythrottle tick_throttle;
+
+static unsigned tick_counters(unsigned type)
+{
+    return type == 0 ? 512 : 256;
+}
+
+/* A busy tenant: two workers, all types in use, all sketches full, a hundred keys listed. */
+static void tick_prepare(double exponent)
+{
+    hot_stream(exponent);
+    for (unsigned t = 0; t < TYPES; t++) {
+        for (unsigned w = 0; w < WORKERS && tick_sketches[t][w] == NULL; w++)
+            tick_sketches[t][w] =
+                hg_hotkey_init(need(hg_hotkey_bytes(tick_counters(t))), tick_counters(t));
+        for (unsigned w = 0; w < WORKERS; w++)
+            hg_hotkey_clear(tick_sketches[t][w]);
+        if (tick_merged[t] == NULL)
+            tick_merged[t] = need(hg_hotmerge_bytes(tick_counters(t)));
+    }
+    if (tick_scratch == NULL)
+        tick_scratch = need(hg_hotmerge_scratch_bytes(WORKERS * 512));
+    for (unsigned i = 0; i < 200000; i++) {
+        struct hg_hotkey_key key = {hot_ops[i].key, hot_ops[i].hash, sizeof hot_ops[i].key, 0};
+        hg_hotkey_tell(tick_sketches[0][i % WORKERS], &key, 1);
+        hg_hotkey_tell(tick_sketches[1 + i / WORKERS % 4][i % WORKERS], &key, 1);
+    }
+    for (unsigned i = 0; i < LISTED; i++) {
+        struct hg_keythrottle_key *listed = &tick_listed[i];
+        *listed = (struct hg_keythrottle_key){.percent = 50, .share = UINT32_MAX / 2};
+        listed->key = (struct hg_hotkey_key){listed->bytes, hot_ops[i * 50].hash, 16, 0};
+        memcpy(listed->bytes, hot_ops[i * 50].key, 16);
+    }
+    tick_throttle = (struct hg_keythrottle){.keys = tick_listed, .count = LISTED};
+    for (unsigned w = 0; w < WORKERS; w++) {
+        free(tick_lists[w]);
+        tick_lists[w] = need(hg_keylist_bytes(&tick_throttle) + HG_HOT_TOP * 1024);
+    }
+}
+
+static void tick_uniform(void)
+{
+    tick_prepare(0);
+}
+
+static void tick_zipf(void)
+{
+    tick_prepare(0.99);
+}
+
+/* A tenant's whole tick, told for each of its workers: merge, decide, make the workers' lists. */
+static void tick(void)
+{
+    const struct hg_keythrottle_settings settings = {10000, HG_HOTKEY_STEP};
+    for (unsigned i = 0; i < TICKS; i++) {
+        struct hg_keythrottle_span spans[HG_KEYTHROTTLE_EPOCHS];
+        memcpy(tick_keys, tick_listed, sizeof tick_listed);
+        tick_throttle = (struct hg_keythrottle){
+            .keys = tick_keys, .count = LISTED, .room = LISTED + HG_HOT_TOP};
+        for (unsigned t = 0; t < TYPES; t++)
+            hg_hotmerge_make(tick_merged[t], tick_counters(t),
+                             (const struct hg_hotkey *const *)tick_sketches[t], WORKERS,
+                             tick_scratch);
+        for (unsigned e = 0; e < HG_KEYTHROTTLE_EPOCHS; e++)
+            spans[e] = (struct hg_keythrottle_span){tick_merged[0], 2000000};
+        hg_keythrottle_epoch(&tick_throttle, &settings, spans, 2000000);
+        for (unsigned w = 0; w < WORKERS; w++) {
+            struct hg_keylist *list =
+                hg_keylist_make(tick_lists[w], &tick_throttle, settings.control, i);
+            hg_keylist_report(list, &tick_throttle);
+            sink = (uint64_t)(uintptr_t)list;
+        }
+    }
+}
+
+/* A worker's share of it: empties the sketches of a tenant. */
+static void hot_clear(void)
+{
+    for (unsigned i = 0; i < TICKS * WORKERS; i++) {
+        for (unsigned t = 0; t < TYPES; t++)
+            hg_hotkey_clear(tick_sketches[t][i % WORKERS]);
+    }
+}
+
+/* ---- the list of throttled keys ---- */
+
+static struct hg_keylist *draw_list;
+
+static void list_prepare(void)
+{
+    tick_zipf();
+    tick_throttle = (struct hg_keythrottle){.keys = tick_listed, .count = LISTED};
+    draw_list = hg_keylist_make(tick_lists[0], &tick_throttle, HG_HOTKEY_STEP, 0);
+}
+
+static void list_miss(void)
+{
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < iterations; i++) {
+        struct hg_hotkey_key key = {hot_ops[i].key, ~hot_ops[i].hash, sizeof hot_ops[i].key, 0};
+        sum += (uint64_t)hg_keylist_find(draw_list, &key);
+    }
+    sink = sum;
+}
+
+static void list_hit(void)
+{
+    struct hg_prng prng = {1};
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < iterations; i++) {
+        const struct hot_op *op = &hot_ops[i % LISTED * 50];
+        struct hg_hotkey_key key = {op->key, op->hash, sizeof op->key, 0};
+        sum += hg_keylist_refuses(draw_list, hg_keylist_find(draw_list, &key), &prng);
+    }
+    sink = sum;
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
     void (*prepare)(void);
+    unsigned long times; /* of the step in a run; 0: `iterations` */
 } steps[] = {
-    {"frame_get", frame_get, NULL},
-    {"frame_set", frame_set, NULL},
-    {"reply_header", reply_header, NULL},
-    {"credit_reserved", credit_reserved, NULL},
-    {"credit_pool", credit_pool, NULL},
-    {"credit_hold", credit_hold, NULL},
-    {"slab", slab, NULL},
-    {"row_apply", row_apply, NULL},
-    {"hot_two_uniform", hot_update, hot_uniform_stream},
-    {"hot_two_zipf", hot_update, hot_zipf_stream},
+    {"frame_get", frame_get, NULL, 0},
+    {"frame_set", frame_set, NULL, 0},
+    {"reply_header", reply_header, NULL, 0},
+    {"credit_reserved", credit_reserved, NULL, 0},
+    {"credit_pool", credit_pool, NULL, 0},
+    {"credit_hold", credit_hold, NULL, 0},
+    {"slab", slab, NULL, 0},
+    {"row_apply", row_apply, NULL, 0},
+    {"hot_two_uniform", hot_update, hot_uniform_stream, 0},
+    {"hot_two_zipf", hot_update, hot_zipf_stream, 0},
+    {"hot_tick_uniform", tick, tick_uniform, TICKS *WORKERS},
+    {"hot_tick_zipf", tick, tick_zipf, TICKS *WORKERS},
+    {"hot_clear", hot_clear, tick_zipf, TICKS *WORKERS},
+    {"list_miss", list_miss, list_prepare, 0},
+    {"list_hit", list_hit, list_prepare, 0},
 };
 
 static int by_value(const void *a, const void *b)
@@ -276,12 +412,13 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], steps[s].name) != 0)
             continue;
         double ns[ROUNDS];
+        double times = (double)(steps[s].times > 0 ? steps[s].times : iterations);
         if (steps[s].prepare != NULL)
             steps[s].prepare();
         for (unsigned r = 0; r < ROUNDS; r++) {
             uint64_t begin_us = hg_now_us();
             steps[s].run();
-            ns[r] = (double)(hg_now_us() - begin_us) * 1000 / (double)iterations;
+            ns[r] = (double)(hg_now_us() - begin_us) * 1000 / times;
         }
         qsort(ns, ROUNDS, sizeof ns[0], by_value);
         printf("%-16s %7.2f ns  (%.2f to %.2f)\n", steps[s].name, ns[ROUNDS / 2], ns[0],

@@ -92,19 +92,40 @@ def target(request, farm):
 ROW_TARGETS = ("embedded", "embedded2", "mc1", "mc3")
 
 
-@pytest.fixture(scope="session", params=ROW_TARGETS)
-def row_target(request, farm):
-    """Headgate over one of its stores, with families of HBase configured (test_hbase)."""
-    kind = request.param
-    tenant = {"name": "default", "families": [
-        {"table": "versions", "name": "keep3", "max_versions": 3},
-        {"table": "versions", "name": "short", "ttl_s": 1, "max_versions": 10}]}
-    if kind in ("mc1", "mc3"):
+def row_config(kind, farm, **tenant):
+    """A configuration with one tenant, for one of the ROW_TARGETS."""
+    tenant["name"] = "default"
+    if kind.startswith("mc"):
         tenant["upstream"] = "store"
-    config = dict(store_config(kind, farm), threads=2 if kind in ("embedded2", "mc3") else 1,
-                  tenants=[tenant])
-    with servers.Headgate(config) as daemon:
-        yield Target(kind, daemon)
+    return dict(store_config(kind, farm), threads=2 if kind in ("embedded2", "mc3") else 1,
+                tenants=[tenant])
+
+
+@pytest.fixture(scope="session")
+def row_daemons(farm):
+    """kind -> Target, each started at its first use."""
+    made = {}
+
+    def of(kind):
+        if kind not in made:
+            made[kind] = Target(kind, servers.Headgate(row_config(kind, farm)))
+        return made[kind]
+
+    yield of
+    for target in made.values():
+        target.server.stop()
+
+
+@pytest.fixture(params=ROW_TARGETS)
+def row_target(request, row_daemons):
+    """Headgate over one of its stores."""
+    return row_daemons(request.param)
+
+
+@pytest.fixture(params=[kind for kind in ROW_TARGETS if kind.startswith("embedded")])
+def ordered_target(request, row_daemons):
+    """Headgate over a store whose keys have an order."""
+    return row_daemons(request.param)
 
 
 @pytest.fixture

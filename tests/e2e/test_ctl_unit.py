@@ -232,6 +232,9 @@ def test_hello_asks_for_statuses_as_they_are():
       "allow_flush=false", "max_connections=many", "key_prefix=a=b"], Op.CREATE_BUCKET, b"fresh",
      {"reserved": 5, "hard_limit": "unlimited", "upstream": "123", "allow_flush": False,
       "max_connections": "many", "key_prefix": "a=b"}),
+    (["create", "bucket", "fresh", 'families=[{"table":"t","name":"d","ttl_s":5}]'],
+     Op.CREATE_BUCKET, b"fresh", {"families": [{"table": "t", "name": "d", "ttl_s": 5}]}),
+    (["create", "bucket", "fresh", "families=[{"], Op.CREATE_BUCKET, b"fresh", {"families": "[{"}),
 ], ids=lambda item: " ".join(item)[:40] if isinstance(item, list) else "")
 def test_json_commands(args, opcode, key, value):
     with Server() as server:

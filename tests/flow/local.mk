@@ -105,15 +105,35 @@ tests_flow_t_rowguard_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_rows_real_SOURCES = tests/flow/t_rows_real.c $(ROWHELP) $(DAEMON)
 tests_flow_t_rows_real_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_rows_real_LDADD = $(HG_ROW_LIBS)
+
 # Hot keys: the client side and housekeeping
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_hot tests/flow/t_hot_epochs
 endif
-HG_HOT_TEST_LIBS = tests/flow/libstage.a libapp.a libfront.a libio.a libcore.a libproto.a libbase.a \
-	$(EVENT_LIBS) $(CMOCKA_LIBS)
+HG_HOT_FLOW_LIBS = tests/flow/libstage.a libapp.a libfront.a $(HG_BACK_TEST_LIBS)
 tests_flow_t_hot_SOURCES = tests/flow/t_hot.c tests/flow/hotscene.h
 tests_flow_t_hot_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_LDADD = $(HG_HOT_FLOW_LIBS)
 tests_flow_t_hot_epochs_SOURCES = tests/flow/t_hot_epochs.c tests/flow/hotscene.h
 tests_flow_t_hot_epochs_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
-tests_flow_t_hot_epochs_LDADD = $(HG_HOT_TEST_LIBS)
+tests_flow_t_hot_epochs_LDADD = $(HG_HOT_FLOW_LIBS)
+
+# Table requests
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_table tests/flow/t_table_batch tests/flow/t_table_range \
+	tests/flow/t_table_session
+endif
+TABLESCENE = tests/flow/tablescene.c tests/flow/tablescene.h tests/flow/rowhelp.c tests/flow/rowhelp.h
+HG_TABLE_TEST_CPPFLAGS = $(HG_STAGE_CPPFLAGS) $(PROTOBUF_C_CFLAGS)
+tests_flow_t_table_SOURCES = tests/flow/t_table.c $(TABLESCENE)
+tests_flow_t_table_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_table_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_table_batch_SOURCES = tests/flow/t_table_batch.c $(TABLESCENE)
+tests_flow_t_table_batch_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_table_batch_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_table_range_SOURCES = tests/flow/t_table_range.c $(TABLESCENE)
+tests_flow_t_table_range_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
+tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)

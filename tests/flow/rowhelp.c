@@ -130,7 +130,7 @@ void rowop_fini(struct rowop *op)
 
 struct hg_span rowop_document(enum hg_api api, int64_t n, size_t pad)
 {
-    static uint8_t bytes[4096];
+    static uint8_t bytes[32768];
     struct hg_arena arena;
     struct hg_row row;
     struct hg_span value;

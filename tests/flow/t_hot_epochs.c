@@ -223,6 +223,26 @@ static void test_a_throttle_comes_and_goes(void **state)
     hot_close(&h);
 }
 
+/* After a suspended machine there is one epoch, as long as it was: what came in it is little for so
+   long a time. */
+static void test_a_long_epoch(void **state)
+{
+    (void)state;
+    struct hotscene h;
+    hot_init(&h, 1);
+    atomic_store(&h.bucket->hotkey_threshold, 100);
+    hot_open(&h);
+    tell(&h, h.bucket, 0, "k", 450);
+    stage_advance(9 * HOT_EPOCH_US);
+    hot_epoch(&h);
+    assert_int_equal(hg_counter_get(&h.hot.last_length_us), 10 * HOT_EPOCH_US);
+    assert_int_equal(hot_row(&h, "k", HG_HOT_ALL)->percent, 0);
+    tell(&h, h.bucket, 0, "k", 450);
+    hot_epoch(&h);
+    assert_int_equal(hot_row(&h, "k", HG_HOT_ALL)->percent, 10);
+    hot_close(&h);
+}
+
 /* More listed keys than fit in the room at first, and a list that grows. */
 static void test_many_listed_keys(void **state)
 {
@@ -268,13 +288,15 @@ static void test_a_tenant_deleted_during_an_epoch(void **state)
     assert_non_null(gone->lanes[1].hot_list);
     tell(&h, gone, 0, "k", 100);
     tell(&h, h.bucket, 0, "k", 7);
+    size_t before = used(&h);
     stage_delete(&h.s.stage, "gone");
     stage_publish(&h.s.stage);
     stage_run(&h.s.stage);
-    assert_int_equal(h.s.stage.retired, 0); /* the running epoch has it still */
+    assert_int_equal(h.s.stage.retired, 0);
+    hg_hotkeys_forget_deleted(&h.hot);
+    assert_int_equal(h.s.stage.retired, 1); /* at once: nobody waits for the end of the epoch */
+    assert_true(used(&h) < before);
     hot_epoch(&h);
-    stage_run(&h.s.stage);
-    assert_int_equal(h.s.stage.retired, 1);
     assert_int_equal(hot_freq(&h, "k", HG_HOT_ALL), 7);
     /* Made again, it is a new one: nothing of the old one is known. */
     struct hg_bucket *again = stage_bucket(&h.s.stage, "gone", 0, HG_UNITS_UNLIMITED);
@@ -311,8 +333,7 @@ static void test_deleted_at_awkward_times(void **state)
         stage_publish(&h.s.stage);
         hot_wait(&h, 1);
         stage_run(&h.s.stage);
-        hot_epoch(&h);
-        stage_run(&h.s.stage);
+        hg_hotkeys_forget_deleted(&h.hot);
         assert_int_equal(h.s.stage.retired, 1);
         hot_close(&h);
     }
@@ -504,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_a_worker_that_misses_an_end),
         cmocka_unit_test(test_housekeeping_is_late),
         cmocka_unit_test(test_a_throttle_comes_and_goes),
+        cmocka_unit_test(test_a_long_epoch),
         cmocka_unit_test(test_many_listed_keys),
         cmocka_unit_test(test_a_tenant_deleted_during_an_epoch),
         cmocka_unit_test(test_deleted_at_awkward_times),

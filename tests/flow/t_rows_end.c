@@ -204,6 +204,8 @@ static void late_in_the_gate(void **state)
     hg_rows_expire(s->rows, rowscene_now_us + LATE_US);
     assert_int_equal(ops[1].done, 1);
     assert_int_equal(ops[1].end.fault, HG_FAULT_QUEUE_TIMEOUT);
+    assert_string_equal(ops[1].text,
+                        "it waited for others that use the row until its time was over");
     assert_int_equal(fakestore_pending(s->fake), 2); /* the reader behind it has joined */
     /* Those inside are the store's affair; who has no deadline waits on. */
     hg_rows_expire(s->rows, rowscene_now_us + 3 * LATE_US);

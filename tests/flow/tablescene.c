@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 #include "front/table.h"
@@ -14,12 +15,12 @@
 
 static struct tablescene *scene_of(struct hg_store *store)
 {
-    return HG_CONTAINER_OF(store, struct fakestore, store)->ctx;
+    return HG_CONTAINER_OF(store->ops, struct tablescene, ops);
 }
 
 static void on_submit(struct fakestore *store, struct kept *kept)
 {
-    struct tablescene *t = store->ctx;
+    struct tablescene *t = scene_of(&store->store);
     if (!t->by_hand)
         shelf_answer(&t->shelf, kept);
 }
@@ -142,10 +143,8 @@ void table_init(struct tablescene *t, unsigned workers)
 
 void table_use(struct tablescene *t, struct fakestore *store)
 {
-    store->ctx = t;
     store->on_submit = on_submit;
-    t->plain = *store->store.ops;
-    t->ops = t->plain;
+    t->ops = *store->store.ops;
     t->ops.range = range;
     t->ops.cancel_range = cancel_range;
     store->store.ops = &t->ops;
@@ -153,8 +152,19 @@ void table_use(struct tablescene *t, struct fakestore *store)
 
 void table_open(struct tablescene *t)
 {
-    scene_open(&t->s);
+    stage_open(&t->s.stage);
+    stage_connect_tcp(&t->s.stage, 0, &t->s.client);
+    t->s.store = stage_store(&t->s.stage);
+    stage_run(&t->s.stage);
     table_use(t, t->s.store);
+}
+
+void table_reset(struct tablescene *t, struct client *client)
+{
+    struct linger at_once = {1, 0};
+    setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    client_close(client);
+    stage_run(&t->s.stage);
 }
 
 void table_start(struct tablescene *t)
@@ -186,6 +196,15 @@ static struct writer *fresh(void)
     static struct writer writers[12];
     static unsigned turn;
     struct writer *writer = &writers[turn++ % 12];
+    writer->len = 0;
+    return writer;
+}
+
+static struct writer *fresh_body(void)
+{
+    static struct writer bodies[8];
+    static unsigned turn;
+    struct writer *writer = &bodies[turn++ % 8];
     writer->len = 0;
     return writer;
 }
@@ -254,7 +273,7 @@ static struct hg_span entity_int_of(const char *name, int64_t n)
 
 struct hg_span body_entity(const char *name, int64_t n)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_span(body, 1, entity_int_of(name, n));
     return done(body);
 }
@@ -262,7 +281,7 @@ struct hg_span body_entity(const char *name, int64_t n)
 struct hg_span body_bytes(const char *name, size_t len)
 {
     static const uint8_t zeroes[66000];
-    struct writer *value = fresh(), *body = fresh();
+    struct writer *value = fresh(), *body = fresh_body();
     assert(len <= sizeof zeroes);
     put_span(value, 3, hg_span(zeroes, len));
     put_span(body, 1, entity_of(name, done(value)));
@@ -271,7 +290,7 @@ struct hg_span body_bytes(const char *name, size_t len)
 
 struct hg_span body_batch(bool atomic, const struct item *items, size_t count)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     for (size_t i = 0; i < count; i++) {
         struct writer *item = fresh();
         put_int(item, 1, items[i].operation);
@@ -288,7 +307,7 @@ struct hg_span body_batch(bool atomic, const struct item *items, size_t count)
 struct hg_span body_query(const char *start, const char *end, unsigned limit, unsigned batch_rows,
                           bool reverse)
 {
-    struct writer *bounds = fresh(), *query = fresh(), *body = fresh();
+    struct writer *bounds = fresh(), *query = fresh(), *body = fresh_body();
     put_text(bounds, 1, start);
     put_text(bounds, 2, end);
     put_span(query, 1, done(bounds));
@@ -301,21 +320,21 @@ struct hg_span body_query(const char *start, const char *end, unsigned limit, un
 
 struct hg_span body_session(uint64_t id)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_fixed64(body, 7, id);
     return done(body);
 }
 
 struct hg_span body_scan_session(uint64_t id)
 {
-    struct writer *body = fresh();
+    struct writer *body = fresh_body();
     put_fixed64(body, 8, id);
     return done(body);
 }
 
 struct hg_span body_cell(const char *family, const char *qualifier, const char *value)
 {
-    struct writer *cell = fresh(), *body = fresh();
+    struct writer *cell = fresh(), *body = fresh_body();
     put_text(cell, 1, family);
     put_text(cell, 2, qualifier);
     put_text(cell, 4, value);
@@ -325,7 +344,7 @@ struct hg_span body_cell(const char *family, const char *qualifier, const char *
 
 struct hg_span body_scan(const char *start, unsigned batch, unsigned caching)
 {
-    struct writer *scan = fresh(), *body = fresh();
+    struct writer *scan = fresh(), *body = fresh_body();
     put_text(scan, 1, start);
     put_int(scan, 7, batch);
     put_int(scan, 8, caching);

@@ -18,8 +18,8 @@ typedef Headgate__Table__V1__HBaseReply hbase_reply;
 struct tablescene {
     struct scene s;
     struct shelf shelf;
-    struct hg_store_ops ops, plain;
-    bool by_hand; /* calls stay until table_obey */
+    struct hg_store_ops ops; /* the fake store's, and ranges */
+    bool by_hand;            /* calls stay until table_obey */
     struct hg_range_call *ranges[TABLE_RANGES];
     unsigned range_count, range_cancels, parts;
     bool parts_at_once;
@@ -31,6 +31,8 @@ void table_init(struct tablescene *t, unsigned workers);
 void table_open(struct tablescene *t);
 void table_start(struct tablescene *t);
 void table_close(struct tablescene *t);
+/* The client has gone (a reset, over TCP as the scene's own is). */
+void table_reset(struct tablescene *t, struct client *client);
 /* The store reads no ranges. */
 void table_unordered(struct tablescene *t);
 /* Every worker's store becomes the shelf; called by table_open for worker 0. */

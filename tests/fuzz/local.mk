@@ -5,6 +5,7 @@ tests_fuzz_replay_frame_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fu
 tests_fuzz_replay_frame_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS)
 UNIT_TESTS += tests/fuzz/replay_table
 tests_fuzz_replay_table_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fuzz/fuzz_table.c
+tests_fuzz_replay_table_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 tests_fuzz_replay_table_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS)
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/seeds.py tests/fuzz/seeds_table.py
 

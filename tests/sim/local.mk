@@ -13,3 +13,19 @@ tests_sim_t_fairsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 tests_sim_t_creditsim_SOURCES = tests/sim/t_creditsim.c tests/sim/creditsim.c tests/sim/creditsim.h
 tests_sim_t_creditsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_creditsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+
+# Hot keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_hotkeyzipf tests/sim/t_hotsim tests/sim/t_hotsimlife
+endif
+tests_sim_t_hotkeyzipf_SOURCES = tests/sim/t_hotkeyzipf.c tests/unit/hothelp.h
+tests_sim_t_hotkeyzipf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_hotkeyzipf_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_hotsim_SOURCES = tests/sim/t_hotsim.c tests/sim/hotsim.c tests/sim/hotsim.h \
+	tests/unit/hothelp.h
+tests_sim_t_hotsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_hotsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_hotsimlife_SOURCES = tests/sim/t_hotsimlife.c tests/sim/hotsim.c tests/sim/hotsim.h \
+	tests/unit/hothelp.h
+tests_sim_t_hotsimlife_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_hotsimlife_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm

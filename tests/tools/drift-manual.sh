@@ -60,9 +60,10 @@ upstream() { "$dump" upstream; }
 workers() { statistics "of each worker"; }
 tenants() { statistics "of each tenant"; }
 outcomes() { statistics "outcomes"; }
+engine() { statistics "of the engine"; }
 
 lists="protocol.md:features protocol.md:opcodes protocol.md:statuses operations.md:groups
-    operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants
+    operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants operations.md:engine
     operations.md:embedded operations.md:upstream headgate.yaml.5:options"
 
 update() {
@@ -83,7 +84,7 @@ if [ "${1:-}" = update ]; then
     exit 0
 fi
 
-echo "1..14"
+echo "1..15"
 for list in $lists; do
     file=$top/doc/${list%:*}
     name=${list#*:}

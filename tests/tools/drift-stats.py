@@ -91,6 +91,19 @@ def check_throttle(client):
     return same(sent, first_column(section("stat throttle")))
 
 
+def check_hotkeys(client):
+    rows = client.stat("hotkeys history default")
+    sent = set().union(*(set(json.loads(value)) for value in rows.values()))
+    now = set().union(*(set(json.loads(value)) for value in client.stat("hotkeys").values()))
+    documented = first_column(section("stat hotkeys"))
+    documented -= {name for name in documented if not name.isupper() or name.startswith("TABLE_")}
+    return same(sent, documented) + same(now | {"EPOCH", "END"} if now else documented, documented)
+
+
+def check_engine(client):
+    return same(set(client.stat("hotkey_engine")), first_column(section("stat hotkey_engine")))
+
+
 def check_ops(client):
     text = section("stat ops")
     rows = [name.split(":") for name in client.stat("ops")]
@@ -130,12 +143,14 @@ def check_settings(client):
 
 CHECKS = [("stat", check_general), ("sum of the outcomes", check_sum), ("threads", check_threads),
           ("buckets", check_buckets), ("bucket_details", check_details),
-          ("throttle", check_throttle), ("ops", check_ops), ("upstreams", check_upstreams),
+          ("throttle", check_throttle), ("hotkeys", check_hotkeys),
+          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams),
           ("connections", check_connections), ("slow", check_slow), ("settings", check_settings)]
 
 CONFIG = {
     "throttle_slot_ms": 50,
     "slow_request_ms": 1,
+    "hotkey_epoch_ms": 100,
     "upstreams": [{"name": "file", "kind": "embedded"},
                   {"name": "cache", "kind": "memcached",
                    "servers": [{"address": "127.0.0.1:%d" % free_port()}]}],
@@ -156,6 +171,7 @@ def main():
     failed = 0
     with Headgate(CONFIG) as headgate, Client(headgate.address) as client:
         poll(lambda: make_a_slow_request(client), what="a slow request")
+        poll(lambda: client.stat("hotkeys history"), what="a hot key")
         for number, (what, check) in enumerate(CHECKS, 1):
             wrong = check(client)
             failed += bool(wrong)

@@ -238,13 +238,6 @@ endif
 tests_unit_t_op_SOURCES = tests/unit/t_op.c
 tests_unit_t_op_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_op_LDADD = libproto.a libbase.a $(CMOCKA_LIBS)
-# Stretches of keys
-if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_embedded_range
-endif
-tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
-tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
-tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 # HBase operations on one row
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_hbaseop tests/unit/t_hbaseread tests/unit/t_hbasemodel
@@ -297,6 +290,13 @@ tests_unit_t_rowdoc_LDADD = $(HG_TABLEMSG_TEST_LIBS)
 tests_unit_t_tableop_model_SOURCES = tests/unit/t_tableop_model.c tests/unit/tableophelp.h
 tests_unit_t_tableop_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tableop_model_LDADD = libtable.a libproto.a libbase.a $(CMOCKA_LIBS)
+# Stretches of keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_embedded_range
+endif
+tests_unit_t_embedded_range_SOURCES = tests/unit/t_embedded_range.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_range_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_range_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 
 # Families of HBase tables
 if HAVE_CMOCKA
@@ -305,3 +305,27 @@ endif
 tests_unit_t_conf_families_SOURCES = tests/unit/t_conf_families.c tests/unit/apphelp.h
 tests_unit_t_conf_families_CFLAGS = $(t_app_cflags)
 tests_unit_t_conf_families_LDADD = $(t_app_libs)
+
+# Hot keys
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_hotkey tests/unit/t_hotmerge tests/unit/t_keythrottle \
+	tests/unit/t_keythrottleshare tests/unit/t_keylist
+endif
+HG_HOT_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_hotkey_SOURCES = tests/unit/t_hotkey.c tests/unit/hothelp.h
+tests_unit_t_hotkey_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hotkey_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_hotmerge_SOURCES = tests/unit/t_hotmerge.c tests/unit/hothelp.h
+tests_unit_t_hotmerge_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_hotmerge_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_keythrottle_SOURCES = tests/unit/t_keythrottle.c tests/unit/keythrottlerig.h \
+	tests/unit/hothelp.h
+tests_unit_t_keythrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keythrottle_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_keythrottleshare_SOURCES = tests/unit/t_keythrottleshare.c \
+	tests/unit/keythrottlerig.h tests/unit/hothelp.h
+tests_unit_t_keythrottleshare_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keythrottleshare_LDADD = $(HG_HOT_TEST_LIBS)
+tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
+tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)

@@ -114,6 +114,7 @@ struct server *server_start(const struct test_user *rows, size_t count, unsigned
                                       .worker_count = 1,
                                       .workers = server->worker,
                                       .version = "0.0.0"};
+    hg_cursors_init(&server->front.cursors);
     struct hg_logins_options options = {threads, queue_max, users_of};
     assert_int_equal(hg_logins_new(&options, &server->logins), 0);
     struct hg_directory *directory = server_directory(loginhelp_users(rows, count));
@@ -127,6 +128,7 @@ void server_stop(struct server *server)
     hg_logins_stop(server->logins);
     hg_worker_stop(server->worker);
     hg_workers_free(server->worker, 1);
+    hg_cursors_fini(&server->front.cursors);
     const struct hg_login_stats *stats = hg_logins_stats(server->logins);
     assert_int_equal(stats->started,
                      stats->succeeded + stats->failed + stats->refused_slowed + stats->cancelled);

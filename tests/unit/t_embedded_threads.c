@@ -79,6 +79,54 @@ static void count_up(struct worker *worker)
     ask_fini(&get);
 }
 
+struct stretch {
+    struct hg_range_call call;
+    const char *key; /* that was written last */
+    uint64_t cas;    /* of it, as it was found */
+    unsigned count;
+    bool done, sorted;
+    char last[32];
+};
+
+static bool on_range_item(struct hg_range_call *call, const struct hg_range_item *item)
+{
+    struct stretch *stretch = HG_CONTAINER_OF(call, struct stretch, call);
+    char key[32] = "";
+    MUST(item->key.len < sizeof key);
+    memcpy(key, item->key.at, item->key.len);
+    stretch->sorted = stretch->sorted && strcmp(stretch->last, key) < 0;
+    snprintf(stretch->last, sizeof stretch->last, "%s", key);
+    if (strcmp(key, stretch->key) == 0)
+        stretch->cas = item->cas;
+    stretch->count++;
+    return true;
+}
+
+static void on_range_done(struct hg_range_call *call, const struct hg_range_end *end)
+{
+    MUST(end->fault == HG_FAULT_NONE && !end->more);
+    HG_CONTAINER_OF(call, struct stretch, call)->done = true;
+}
+
+/* A stretch shows each of the worker's keys once, the newest value too. */
+static void read_stretch(struct worker *worker, const char *key, uint64_t cas, unsigned count)
+{
+    char from[32], to[32];
+    struct stretch stretch = {.key = key, .sorted = true};
+    struct hg_store *store = worker->world.store;
+    snprintf(from, sizeof from, "worker%u-", worker->index);
+    snprintf(to, sizeof to, "worker%u.", worker->index);
+    stretch.call = (struct hg_range_call){.tenant_id = worker->world.tenant_id,
+                                          .from = hg_span_str(from),
+                                          .to = hg_span_str(to),
+                                          .max_items = 100,
+                                          .max_us = 1000000000,
+                                          .on_item = on_range_item,
+                                          .on_done = on_range_done};
+    store->ops->range(store, &stretch.call);
+    MUST(stretch.done && stretch.sorted && stretch.count == count && stretch.cas == cas);
+}
+
 static void write_and_read_back(struct worker *worker, unsigned round)
 {
     struct ask set, get, gat;
@@ -102,6 +150,7 @@ static void write_and_read_back(struct worker *worker, unsigned round)
     MUST(get.result.value.len == round % sizeof value);
     MUST(memcmp(get.value, value, get.result.value.len) == 0);
     MUST(memcmp(gat.value, value, get.result.value.len) == 0);
+    read_stretch(worker, key, set.result.cas, round < 10 ? round + 1 : 10);
     ask_fini(&set);
     ask_fini(&get);
     ask_fini(&gat);

@@ -129,6 +129,32 @@ static struct hg_row random_row(struct hg_prng *prng)
     return row;
 }
 
+// What protobuf-c makes of the same row.
+static void must_be_what_protobuf_writes(const struct hg_row *row, struct hg_span value)
+{
+    PB(RowDocument) *document = headgate__table__v1__row_document__unpack(
+        NULL, value.len - HG_ROWDOC_MARK_BYTES, value.at + HG_ROWDOC_MARK_BYTES);
+    assert_non_null(document);
+    assert_int_equal(document->n_columns, row->entity.count);
+    assert_int_equal(document->n_cells, row->cells.count);
+    for (size_t i = 0; i < document->n_columns; i++) {
+        const PB(Column) *column = document->columns[i];
+        const struct hg_value *value_of = &row->entity.columns[i].value;
+        assert_int_equal(column->value == NULL, value_of->kind == HG_VALUE_NULL);
+        if (value_of->kind == HG_VALUE_INTEGER)
+            assert_true(column->value->integer == value_of->integer);
+        if (value_of->kind == HG_VALUE_REAL)
+            assert_memory_equal(&column->value->real, &value_of->real, 8);
+    }
+    for (size_t i = 0; i < document->n_cells; i++)
+        assert_true(document->cells[i]->timestamp == row->cells.list[i].at_ms);
+    struct hg_span packed = tablehelp_pack(document);
+    assert_int_equal(packed.len, value.len - HG_ROWDOC_MARK_BYTES);
+    assert_memory_equal(packed.at, value.at + HG_ROWDOC_MARK_BYTES, packed.len);
+    free((void *)(uintptr_t)packed.at);
+    headgate__table__v1__row_document__free_unpacked(document, NULL);
+}
+
 static void test_random_rows_come_back(void **state)
 {
     (void)state;
@@ -142,6 +168,7 @@ static void test_random_rows_come_back(void **state)
         assert_int_equal(value.at[4], row.api == HG_API_TABLE ? 'T' : 'H');
         assert_int_equal(decode(value, &back), 0);
         same_row(&row, &back);
+        must_be_what_protobuf_writes(&row, value);
         assert_true(hg_rowdoc_encode(&back, &arena, &twice));
         assert_true(hg_span_equal(value, twice));
         assert_int_equal(decode(twice, &again), 0);
@@ -234,6 +261,59 @@ static void test_documents_that_are_not_rows(void **state)
     }
 }
 
+// Behind the mark, as bytes.
+static uint16_t decode_raw(char kind, struct hg_span document, struct hg_row *ret)
+{
+    uint8_t value[64] = "\xf7HGR";
+    assert_true(document.len <= sizeof value - 5);
+    value[4] = (uint8_t)kind;
+    memcpy(value + 5, document.at, document.len);
+    return decode(hg_span(value, document.len + 5), ret);
+}
+
+static void test_other_writers_and_what_would_be_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        char kind;
+        struct hg_span document;
+        uint16_t status;
+    } rows[] = {
+        {"the value before the name", 'T', HG_SPAN_LIT("\x0a\7\x12\2\x08\5\x0a\1a"), 0},
+        {"a long varint", 'T', HG_SPAN_LIT("\x0a\x87\0\x0a\1a\x12\2\x08\5"), 0},
+        {"an empty value", 'T', HG_SPAN_LIT("\x0a\5\x0a\1a\x12\0"), 0},
+        {"a name twice", 'T', HG_SPAN_LIT("\x0a\6\x0a\1a\x0a\1b"), HG_STATUS_EINTERNAL},
+        {"a value twice", 'T', HG_SPAN_LIT("\x0a\x0b\x0a\1a\x12\2\x08\5\x12\2\x08\6"),
+         HG_STATUS_EINTERNAL},
+        {"two kinds of value", 'T', HG_SPAN_LIT("\x0a\x0a\x0a\1a\x12\5\x08\5\x1a\1x"),
+         HG_STATUS_EINTERNAL},
+        {"an unknown field", 'T', HG_SPAN_LIT("\x0a\3\x0a\1a\x18\1"), HG_STATUS_EINTERNAL},
+        {"one of a column", 'T', HG_SPAN_LIT("\x0a\5\x0a\1a\x18\1"), HG_STATUS_EINTERNAL},
+        {"one of a value", 'T', HG_SPAN_LIT("\x0a\7\x0a\1a\x12\2\x20\1"), HG_STATUS_EINTERNAL},
+        {"an integer as bytes", 'T', HG_SPAN_LIT("\x0a\7\x0a\1a\x12\2\x0a\0"), HG_STATUS_EINTERNAL},
+        {"a real cut short", 'T', HG_SPAN_LIT("\x0a\x0c\x0a\1a\x12\7\x11\0\0\0\0\0\0"),
+         HG_STATUS_EINTERNAL},
+        {"an endless varint", 'T',
+         HG_SPAN_LIT("\x0a\x10\x0a\1a\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"),
+         HG_STATUS_EINTERNAL},
+        {"fields of a cell in any order", 'H', HG_SPAN_LIT("\x12\x08\x18\7\x22\1v\x0a\1d"), 0},
+        {"a time twice", 'H', HG_SPAN_LIT("\x12\7\x0a\1d\x18\7\x18\x08"), HG_STATUS_EINTERNAL},
+        {"a field of a cell", 'H', HG_SPAN_LIT("\x12\7\x0a\1d\x18\7\x28\x08"), HG_STATUS_EINTERNAL},
+        {"a family as a number", 'H', HG_SPAN_LIT("\x12\4\x08\1\x18\7"), HG_STATUS_EINTERNAL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct hg_row row;
+        uint16_t status = decode_raw(rows[i].kind, rows[i].document, &row);
+        if (status != rows[i].status)
+            fail_msg("%s: 0x%x", rows[i].what, status);
+        if (status == 0 && rows[i].kind == 'T')
+            assert_true(hg_span_is(row.entity.columns->name, "a"));
+        if (status == 0 && rows[i].kind == 'H')
+            assert_true(hg_span_is(row.cells.list->family, "d") && row.cells.list->at_ms == 7);
+    }
+}
+
 static void test_what_is_not_marked(void **state)
 {
     (void)state;
@@ -251,14 +331,14 @@ static void test_memory_has_a_limit(void **state)
 {
     (void)state;
     // 100 kB of empty columns would unfold to many times that.
-    size_t bytes = 100000;
+    size_t bytes = 100001;
     uint8_t *value = malloc(bytes);
     assert_non_null(value);
     memcpy(value, "\xf7HGRT", 5);
     for (size_t i = 5; i < bytes; i++)
         value[i] = i % 2 ? 0x0a : 0;
     struct hg_row row;
-    assert_int_equal(hg_rowdoc_decode(hg_span(value, bytes - 1), &arena, &row), HG_STATUS_ENOMEM);
+    assert_int_equal(hg_rowdoc_decode(hg_span(value, bytes), &arena, &row), HG_STATUS_ENOMEM);
     assert_true(arena.used_bytes <= 1u << 20);
     free(value);
     struct hg_arena none;
@@ -286,9 +366,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_random_rows_come_back),       TEST(test_damage_is_never_a_crash),
-        TEST(test_documents_that_are_not_rows), TEST(test_what_is_not_marked),
-        TEST(test_memory_has_a_limit),          TEST(test_stored_keys),
+        TEST(test_random_rows_come_back),
+        TEST(test_damage_is_never_a_crash),
+        TEST(test_documents_that_are_not_rows),
+        TEST(test_other_writers_and_what_would_be_lost),
+        TEST(test_what_is_not_marked),
+        TEST(test_memory_has_a_limit),
+        TEST(test_stored_keys),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

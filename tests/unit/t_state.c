@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/adminjson.h"
+#include "app/conf_table.h"
 #include "app/file.h"
 #include "app/state.h"
 
@@ -323,6 +324,104 @@ static void test_a_clone_changes_alone(void **state)
     hg_state_free(clone);
 }
 
+static void set_option(struct hg_state *state, const char *bucket, const char *option,
+                       const char *text)
+{
+    struct hg_conf_why why;
+    assert_int_equal(hg_state_set_option(state, hg_span_str(bucket), option, text, &why), 0);
+}
+
+static void test_options_kept_as_text(void **state)
+{
+    struct fixture *fixture = *state;
+    set_option(fixture->state, "shop", "kv_hotkey_throttle_threshold", "1000000000000000000");
+    set_option(fixture->state, "shop", "hotkey_mode", "observe");
+    set_option(fixture->state, "shop", "hotkey_control", "proportional");
+    set_option(fixture->state, "shop", "hotkey_tracking", "false");
+    create(fixture, "toys", "{\"upstream\":\"rows\",\"hotkey_mode\":\"off\"}");
+    set_option(fixture->state, "toys", "hotkey_mode", "enforce");
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged = apply(fixture->conf, again, "");
+    const struct hg_conf_tenant *shop = tenant_of(merged, "shop");
+    assert_int_equal(shop->kv_hotkey_throttle_threshold, 1000000000000000000);
+    assert_int_equal(shop->hotkey_mode, HG_CONF_HOTKEY_MODE_OBSERVE);
+    assert_int_equal(shop->hotkey_control, HG_CONF_HOTKEY_CONTROL_PROPORTIONAL);
+    assert_false(shop->hotkey_tracking);
+    assert_int_equal(shop->lines[HG_CONF_TENANT_hotkey_mode], HG_CONF_BY_OPCODE);
+    assert_int_equal(shop->reserved, 5); /* as the file has it */
+    assert_int_equal(tenant_of(merged, "toys")->hotkey_mode, HG_CONF_HOTKEY_MODE_ENFORCE);
+    hg_conf_free(merged);
+    set_option(again, "shop", "hotkey_mode", "");
+    set_option(again, "toys", "hotkey_mode", "");
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(tenant_of(merged, "shop")->hotkey_mode, HG_CONF_HOTKEY_MODE_ENFORCE);
+    assert_int_equal(tenant_of(merged, "shop")->hotkey_control,
+                     HG_CONF_HOTKEY_CONTROL_PROPORTIONAL);
+    assert_int_equal(tenant_of(merged, "toys")->hotkey_mode, HG_CONF_HOTKEY_MODE_OFF);
+    hg_conf_free(merged);
+    hg_state_unset_bucket(again, HG_SPAN_LIT("shop"));
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(tenant_of(merged, "shop")->kv_hotkey_throttle_threshold, 0);
+    assert_true(tenant_of(merged, "shop")->hotkey_tracking);
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_a_limit_by_itself_leaves_the_other(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char warning[] = "warning: c.yaml:7: 'hard_limit' of tenant 'shop' was set by "
+                                  "opcode, this line has no effect\n";
+    set_option(fixture->state, "shop", "hard_limit", "60");
+    struct hg_state *again = over_a_restart(fixture);
+    struct hg_conf *merged = apply(fixture->conf, again, warning);
+    assert_int_equal(tenant_of(merged, "shop")->hard_limit, 60);
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 5);
+    hg_conf_free(merged);
+    set_option(again, "shop", "hard_limit", "");
+    merged = apply(fixture->conf, again, "");
+    assert_int_equal(tenant_of(merged, "shop")->reserved, 5);
+    hg_conf_free(merged);
+    hg_state_free(again);
+}
+
+static void test_options_that_cannot_be_set(void **state)
+{
+    struct fixture *fixture = *state;
+    static const struct {
+        const char *option, *text, *why;
+    } cases[] = {
+        {"hotkey_mode", "on", "bad value 'on' of 'hotkey_mode' (accepted: off, observe, enforce)"},
+        {"hotkey_control", "dice",
+         "bad value 'dice' of 'hotkey_control' (accepted: step, proportional)"},
+        {"hotkey_tracking", "yes", "bad value 'yes' of 'hotkey_tracking' (accepted: true, false)"},
+        {"kv_hotkey_throttle_threshold", "1000000000000000001",
+         "value out of range '1000000000000000001' of 'kv_hotkey_throttle_threshold' (accepted: 0 "
+         "to 1000000000000000000 operations an epoch)"},
+        {"kv_hotkey_throttle_threshold", "-1",
+         "bad value '-1' of 'kv_hotkey_throttle_threshold' (accepted: 0 to 1000000000000000000 "
+         "operations an epoch)"},
+        {"hard_limit", "much",
+         "bad value 'much' of 'hard_limit' (accepted: 0 to 1000000000000 units/s, or unlimited)"},
+        {"key_prefix", "x",
+         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
+         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking)"},
+        {"", "x",
+         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
+         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking)"},
+    };
+    for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
+        struct hg_conf_why why;
+        assert_int_equal(hg_state_set_option(fixture->state, HG_SPAN_LIT("shop"), cases[i].option,
+                                             cases[i].text, &why),
+                         -EINVAL);
+        assert_string_equal(why.text, cases[i].why);
+    }
+    struct hg_conf *merged = apply(fixture->conf, fixture->state, "");
+    assert_int_equal(tenant_of(merged, "shop")->hotkey_mode, HG_CONF_HOTKEY_MODE_ENFORCE);
+    hg_conf_free(merged);
+}
+
 static void test_the_file_is_replaced_whole_and_private(void **state)
 {
     struct fixture *fixture = *state;
@@ -427,6 +526,13 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
          BROKEN "bad value 'false' of 'deleted' (accepted: true)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"deleted\":true,\"data_limit\":53}}}",
          BROKEN "bucket 'a' is deleted and has settings (accepted: either)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"options\":7}}}",
+         BROKEN "bad value '7' of 'options' (accepted: an object)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"hotkey_mode\":1}}}}",
+         BROKEN "bad value '1' of 'hotkey_mode' (accepted: off, observe, enforce)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"reserved\":1}}}}",
+         BROKEN "unknown key 'reserved' (accepted: kv_hotkey_throttle_threshold, hotkey_mode, "
+                "hotkey_control, hotkey_tracking)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":7}}}",
          BROKEN "bad value '7' of 'created' (accepted: an object of settings)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":{\"reserved\":2,\"hard_limit\":1}}}}",
@@ -471,6 +577,9 @@ int main(void)
         TEST(test_made_again_it_is_another_bucket),
         TEST(test_settings_of_nobody_are_told),
         TEST(test_a_clone_changes_alone),
+        TEST(test_options_kept_as_text),
+        TEST(test_a_limit_by_itself_leaves_the_other),
+        TEST(test_options_that_cannot_be_set),
         TEST(test_the_file_is_replaced_whole_and_private),
         TEST(test_a_failed_save_leaves_the_old_file),
         TEST(test_files_have_a_largest_size),

@@ -25,10 +25,21 @@ static int teardown(void **state)
     return 0;
 }
 
+// The bytes, which are those that protobuf-c writes of the same reply.
 static struct hg_span encode(const struct hg_table_reply *reply)
 {
     struct hg_span bytes;
     assert_true(hg_tablemsg_encode(reply, &arena, &bytes));
+    const ProtobufCMessageDescriptor *descriptor =
+        hg_op_rows[reply->op].api == HG_API_HBASE ? &headgate__table__v1__hbase_reply__descriptor
+                                                  : &headgate__table__v1__table_reply__descriptor;
+    ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, NULL, bytes.len, bytes.at);
+    assert_non_null(message);
+    struct hg_span again = tablehelp_pack(message);
+    assert_int_equal(again.len, bytes.len);
+    assert_memory_equal(again.at, bytes.at, bytes.len);
+    free((void *)(uintptr_t)again.at);
+    protobuf_c_message_free_unpacked(message, NULL);
     return bytes;
 }
 
