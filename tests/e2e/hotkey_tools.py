@@ -79,17 +79,23 @@ def next_epoch(client, more=1):
 
 def rows_of_one_epoch(client, bucket, act, tries=20):
     """Does a few things, all of them in one epoch, and returns that epoch's rows. When an epoch's
-    end came between them they are done once more."""
-    epoch_s = engine(client)["epoch_ms"] / 1000
+    end came between them, or a worker handed over late, they are done once more."""
+    epoch_s, workers = engine(client)["epoch_ms"] / 1000, int(client.stat()["threads"])
     for _ in range(tries):
-        before = next_epoch(client)
-        begin = time.monotonic()
+        next_epoch(client)
+        before, begin = engine(client), time.monotonic()
         act()
-        if time.monotonic() - begin > 0.6 * epoch_s or engine(client)["last_epoch"] != before:
+        if time.monotonic() - begin > 0.6 * epoch_s or \
+                engine(client)["last_epoch"] != before["last_epoch"]:
             continue
         next_epoch(client)
+        after = engine(client)
+        if after["last_epoch"] != before["last_epoch"] + 1 or \
+                after["late_handovers"] != before["late_handovers"] or \
+                after["handovers"] != before["handovers"] + workers:
+            continue
         return [row for row in rows_of(client, "hotkeys history " + bucket)
-                if row["EPOCH"] == before + 1]
+                if row["EPOCH"] == after["last_epoch"]]
     raise AssertionError("no epoch was long enough")
 
 
