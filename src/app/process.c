@@ -91,9 +91,14 @@ static void on_epoch(struct hg_timer *timer)
     uint64_t now_us = hg_now_us(), due_us = epoch_due_us(process);
     if (now_us >= due_us) {
         process->hot_begin_us = due_us;
-        if (epoch_due_us(process) <= now_us)
+        bool stood_still = epoch_due_us(process) <= now_us;
+        if (stood_still)
             process->hot_begin_us = now_us;
-        hg_hotkeys_end_epoch(&process->hotkeys, now_us, hg_wall_s(), epoch_due_us(process));
+        /* What was sent while the machine stood still comes now and belongs to that time: the
+           long epoch takes it in, and ends a usual epoch later. */
+        process->hot_prolonged = stood_still && !process->hot_prolonged;
+        if (!process->hot_prolonged)
+            hg_hotkeys_end_epoch(&process->hotkeys, now_us, hg_wall_s(), epoch_due_us(process));
     }
     arm_epoch(process);
 }

@@ -57,6 +57,7 @@ struct hg_process {
     struct hg_mailbox mailbox;
     struct hg_timer tick_timer, drain_timer, hot_timer;
     uint64_t hot_begin_us; /* when the epoch of hot keys began */
+    bool hot_prolonged;    /* it goes on longer, since nothing ran when it should have ended */
     struct event signals[5];
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;

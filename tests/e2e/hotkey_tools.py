@@ -79,17 +79,23 @@ def next_epoch(client, more=1):
 
 def rows_of_one_epoch(client, bucket, act, tries=20):
     """Does a few things, all of them in one epoch, and returns that epoch's rows. When an epoch's
-    end came between them they are done once more."""
-    epoch_s = engine(client)["epoch_ms"] / 1000
+    end came between them, or a worker handed over late, they are done once more."""
+    epoch_s, workers = engine(client)["epoch_ms"] / 1000, int(client.stat()["threads"])
     for _ in range(tries):
-        before = next_epoch(client)
-        begin = time.monotonic()
+        next_epoch(client)
+        before, begin = engine(client), time.monotonic()
         act()
-        if time.monotonic() - begin > 0.6 * epoch_s or engine(client)["last_epoch"] != before:
+        if time.monotonic() - begin > 0.6 * epoch_s or \
+                engine(client)["last_epoch"] != before["last_epoch"]:
             continue
         next_epoch(client)
+        after = engine(client)
+        if after["last_epoch"] != before["last_epoch"] + 1 or \
+                after["late_handovers"] != before["late_handovers"] or \
+                after["handovers"] != before["handovers"] + workers:
+            continue
         return [row for row in rows_of(client, "hotkeys history " + bucket)
-                if row["EPOCH"] == before + 1]
+                if row["EPOCH"] == after["last_epoch"]]
     raise AssertionError("no epoch was long enough")
 
 
@@ -126,21 +132,14 @@ class Recorder:
             while not self.stopping.is_set():
                 now = engine(self.client)
                 if now["last_epoch"] != last:
-                    last = now["last_epoch"]
-                    self.looks[last] = (time.time(), now["last_length_us"] / 1e6,
-                                        now["late_handovers"])
+                    last, when = now["last_epoch"], time.time()
                     for row in rows_of(self.client, "hotkeys history"):
                         self.rows.setdefault(row["EPOCH"], {})[
                             row["TENANT"], row["TYPE"], row["TABLE"], row["HOTKEY"]] = row
+                    self.looks[last] = (when, now["last_length_us"] / 1e6, now["late_handovers"])
                 self.stopping.wait(self.step)
         except BaseException as wrong:  # pylint: disable=broad-except
             self.error = wrong
-
-    def listed(self, bucket):
-        """Keys of the tenant that the last epoch has throttled."""
-        last = max(self.looks, default=0)
-        return [name for name, row in self.rows.get(last, {}).items()
-                if name[0] == bucket and row["THROTTLE_PERCENT"] > 0]
 
     def stop(self):
         self.stopping.set()
@@ -153,15 +152,16 @@ class Recorder:
     def epochs(self):
         """[Seen], oldest first, without gaps. When one went by unseen since the machine stood
         still, what came before it is left out."""
-        numbers = [max(self.looks)]
-        while numbers[0] - 1 in self.looks:
+        looks = dict(self.looks)
+        numbers = [max(looks)]
+        while numbers[0] - 1 in looks:
             numbers.insert(0, numbers[0] - 1)
         ends, at = {}, 0.0
         for number in numbers:
-            at += self.looks[number][1] if number != numbers[0] else 0.0
+            at += looks[number][1] if number != numbers[0] else 0.0
             ends[number] = at
-        begin = min(self.looks[n][0] - ends[n] for n in numbers)
-        return [Seen(n, begin + ends[n], *self.looks[n], self.rows.get(n, {})) for n in numbers]
+        begin = min(looks[n][0] - ends[n] for n in numbers)
+        return [Seen(n, begin + ends[n], *looks[n], self.rows.get(n, {})) for n in numbers]
 
 
 def check_steps(epochs, bucket, key, threshold, epoch_s):
@@ -288,7 +288,8 @@ class Load:
             if self.child.poll() is None:
                 self.child.kill()
                 self.child.wait()
-        assert self.child.returncode == 0, "exit %d\n%s%s" % (self.child.returncode, err, out[:2000])
+        assert self.child.returncode == 0, "exit %d\n%s%s" % (self.child.returncode, err,
+                                                              out[:2000])
         return json.loads(out)
 
 

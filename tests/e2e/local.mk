@@ -17,7 +17,10 @@ EXTRA_DIST += \
 	tests/lib/flood.py tests/lib/mcbin.py tests/lib/servers.py tests/lib/tablebin.py \
 	tests/e2e/client_statuses.py tests/e2e/client_tools.py tests/e2e/conftest.py \
 	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py tests/e2e/row_tools.py \
+	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py \
 	tests/e2e/test_admin.py tests/e2e/test_chaos.py tests/e2e/test_clients.py tests/e2e/test_credits.py tests/e2e/test_ctl_unit.py \
+	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \
+	tests/e2e/test_hotkeys_views.py \
 	tests/e2e/test_failures.py tests/e2e/test_hotkey_views.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
 	tests/e2e/test_ops.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_wire.py \

@@ -184,7 +184,8 @@ def test_found_in_the_next_epoch(life, name):
 
 def test_steps(life):
     """The percent of each epoch follows from the rule and the rows alone."""
-    changes, percents = hot.check_steps(life.epochs[1:], "step", life.key("step"), THRESHOLD, EPOCH_S)
+    changes, percents = hot.check_steps(life.epochs[1:], "step", life.key("step"), THRESHOLD,
+                                        EPOCH_S)
     assert {10, -10} <= set(changes) and percents[-1] == 0, percents
     assert max(percents) >= 40, "throttled step by step"
 
@@ -251,7 +252,8 @@ def test_released_after_it_cooled(life, name):
         # Two epochs below T, and the one that was cut in two.
         assert last <= cooled + 4 * EPOCH_S, "%.1f s after it cooled" % (last - cooled)
     else:
-        top = max(row["THROTTLE_PERCENT"] for row in (life.row(e, name) for e in life.epochs) if row)
+        rows = [life.row(epoch, name) for epoch in life.epochs]
+        top = max(row["THROTTLE_PERCENT"] for row in rows if row)
         assert last <= cooled + (5 + top / 10) * EPOCH_S, "%.1f s after it cooled" % (last - cooled)
     with enter(life.daemon, name) as client:
         for _ in range(20):

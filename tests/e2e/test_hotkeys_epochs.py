@@ -1,6 +1,6 @@
-"""test_hotkeys_epochs - epochs of hot keys in the running server: when the percent holds, whose keys
-are throttled, and how epochs roll with no key, with a hundred thousand, with little memory, with
-tenants that come and go, and after the server stood still"""
+"""test_hotkeys_epochs - epochs of hot keys in the running server: when the percent holds, whose
+keys are throttled, and how epochs roll with no key, with a hundred thousand, with little memory,
+with tenants that come and go, and after the server stood still"""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
@@ -13,10 +13,11 @@ import pytest
 import hotkey_tools as hot
 from credit_tools import admin, details, enter
 from hotkey_tools import (Heater, Load, Recorder, STORES, engine, heat_get, listed, next_epoch,
-                          poll, rows_of, rows_of_one_epoch, set_param, start, tenant, wait_listed)
+                          poll, rows_of, rows_of_one_epoch, start, tenant, wait_listed)
 from mcbin import Closed, Op, St, request, scaled, show
-from servers import memory_factor, user_row
+from servers import user_row
 
+BOTH = ("embedded2", "memcached")  # what one worker does of it is in the other suites
 ANYBODY = user_row("any", buckets={"*": ["Read", "Write"]})
 
 
@@ -30,11 +31,11 @@ def anybody(daemon, bucket):
 
 # ---- decisions ----
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", BOTH)
 def test_step_holds_near_the_threshold(kind, farm):
     """Offered 1.5 T, the percent rises to where the mean lies between 0.7 T and T, and stays."""
-    threshold, epoch_s = 150, 0.5
-    with start([tenant("shop", threshold)], kind, farm, epoch_ms=500) as daemon, \
+    threshold, epoch_s = 90, 0.3
+    with start([tenant("shop", threshold)], kind, farm, epoch_ms=300) as daemon, \
             admin(daemon) as boss, Heater(enter(daemon, "shop"), [heat_get(b"warm")], burst=9):
         recorder = Recorder(boss)
 
@@ -50,7 +51,7 @@ def test_step_holds_near_the_threshold(kind, farm):
     assert changes[-3:] == [0, 0, 0], changes
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("control", ("step", "proportional"))
 def test_the_same_key_of_two_tenants(kind, control, farm):
     """Only the tenant whose key is flooded has it throttled."""
@@ -67,10 +68,9 @@ def test_the_same_key_of_two_tenants(kind, control, farm):
         assert [row["HOTKEY"] for row in rows_of(boss, "hotkeys calm")] == ["same"] * 2
 
 
-@pytest.mark.parametrize("kind", STORES)
-def test_all_of_a_key_are_refused_at_a_hundred_percent(kind, farm):
+def test_all_of_a_key_are_refused_at_a_hundred_percent():
     """step goes up to 100 while the mean is above T, and comes down again: no ban."""
-    with start([tenant("shop", 5)], kind, farm) as daemon, admin(daemon) as boss, \
+    with start([tenant("shop", 5)], "embedded2") as daemon, admin(daemon) as boss, \
             Heater(enter(daemon, "shop"), [heat_get(b"hot")], burst=60) as heater:
         poll(lambda: listed(boss, "shop", 100), 30, what="100 percent")
         ok = heater.ok
@@ -112,13 +112,13 @@ def test_epochs_roll_without_keys():
             poll(lambda: (client.get(b"k"), rows_of(boss, "hotkeys shop"))[1], 10, what="rows")
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", BOTH)
 def test_epochs_roll_with_many_keys(kind, farm):
     """A hundred thousand different keys, and one that is hot among them: it is counted within the
     bounds, every over-count is within N / m, and all that was counted is found again."""
     keys, epoch_ms = 100000, 1000
     with start([tenant("shop")], kind, farm, epoch_ms=epoch_ms) as daemon, admin(daemon) as boss:
-        recorder = Recorder(boss)
+        recorder = Recorder(admin(daemon))
         with Heater(enter(daemon, "shop"), [heat_get(b"hot")], burst=30, every_s=0.01) as heater:
             next_epoch(boss)
             load = Load(daemon.where, "-n", 0, "--fill", "--keys", keys, "-c", 4, "-p", 8,
@@ -154,34 +154,41 @@ def set_epoch(daemon, boss, epoch_ms, **options):
 # ---- memory ----
 
 def test_memory_is_bounded():
-    """With too little for all, the most active tenant keeps its size, the others shrink, requests
-    go on, and when the others are idle all is as before."""
-    names = ["t%d" % n for n in range(8)]
-    cap = 600 * 1024
+    """With too little for all, the most active tenant keeps its size, the others shrink, and within
+    a few epochs nothing goes uncounted; when the others are idle all is as before."""
+    names, wide = ["t%d" % n for n in range(8)], [heat_get(b"wide-%03d" % n) for n in range(120)]
+    cap = 1000 * 1024
     with start([tenant(name) for name in names], "embedded2", hotkey_memory_bytes=cap) as daemon, \
             admin(daemon) as boss:
         assert engine(boss)["memory_cap_bytes"] == cap
-        with Heater(enter(daemon, "t0"), [heat_get(b"hot")], burst=40) as active, \
+
+        def dropped():
+            return sum(details(boss, name)["hotkey_dropped"] for name in names)
+
+        def settled():
+            """Three epochs in which everything is counted and seven are small, not the first."""
+            before, lost = engine(boss), dropped()
+            next_epoch(boss, 3)
+            now = engine(boss)
+            rows = [row for row in rows_of(boss, "hotkeys t0") if row["TYPE"] == "ALL"]
+            assert before["memory_bytes"] <= cap and now["memory_bytes"] <= cap
+            return before["shrunk_tenants"] == now["shrunk_tenants"] == 7 and \
+                dropped() == lost and now["lost_merges"] == before["lost_merges"] and \
+                rows and all(row["ERROR"] == 0 for row in rows)
+        with Heater(enter(daemon, "t0"), wide, burst=120, every_s=0.04) as active, \
                 contextlib.ExitStack() as stack:
             heaters = [stack.enter_context(Heater(client, [
                 request(Op.GET, b"k%d" % n) for n in range(8)] + [
-                hot.heat_set(b"k%d" % n) for n in range(8)], burst=16, every_s=0.05))
+                hot.heat_set(b"k%d" % n) for n in range(8)], burst=16, every_s=0.1))
                 for name in names[1:] for client in enter(daemon, name, 2)]
-            poll(lambda: engine(boss)["shrunk_tenants"] > 0, 20, what="shrunk tenants")
-            looks = []
-            for _ in range(8):
-                next_epoch(boss)
-                looks.append(engine(boss))
-            assert all(look["memory_bytes"] <= cap for look in looks), looks
-            assert all(look["shrunk_tenants"] <= len(names) for look in looks)
-            assert any(row["HOTKEY"] == "hot" for row in rows_of(boss, "hotkeys t0"))
+            poll(settled, 40, what="a settled share of the memory")
             # Who is shrunk still ranks: eight keys fit into 64 counters.
             rows = poll(lambda: rows_of(boss, "hotkeys t5"), 10, what="rows of a small tenant")
             assert all(row["ERROR"] == 0 for row in rows), rows
             assert active.refused == 0 and not any(heater.refused for heater in heaters)
         assert all(heater.error is None for heater in heaters)
         # Only one is left.
-        with Heater(enter(daemon, "t0"), [heat_get(b"hot")], burst=10):
+        with Heater(enter(daemon, "t0"), wide, burst=120, every_s=0.04):
             poll(lambda: engine(boss)["shrunk_tenants"] == 0, 20, what="full size again")
         poll(lambda: engine(boss)["memory_bytes"] == 0, 20, what="no memory in use")
 
@@ -306,19 +313,25 @@ def test_a_throttled_tenant_leaves_the_configuration(kind, farm):
 
 # ---- a server that stood still ----
 
-@pytest.mark.parametrize("kind", STORES)
-@pytest.mark.parametrize("control", ("step", "proportional"))
-def test_after_a_pause_there_is_one_epoch(kind, control, farm):
+@pytest.mark.parametrize("kind", BOTH)
+def test_after_a_pause_there_is_one_epoch(kind, farm):
     """SIGSTOP for more than three epochs: one epoch as long as it was, whose counts are scaled. A
-    key below T is not listed for it, one above T stays listed."""
+    key below T is not listed for it, one above T stays listed, under either control."""
     threshold, epoch_s = 100, 0.5
-    with start([tenant("shop", threshold, control)], kind, farm, epoch_ms=500) as daemon, \
-            admin(daemon) as boss, \
-            Heater(enter(daemon, "shop"), [heat_get(b"cool")], burst=2, every_s=0.02) as cool, \
-            Heater(enter(daemon, "shop"), [heat_get(b"hot")], burst=24, every_s=0.02):
-        poll(lambda: [row for row in listed(boss, "shop", 30)], 30, what="the hot key listed")
+    names = ("step", "proportional")
+    with start([tenant(name, threshold, name) for name in names], kind, farm,
+               epoch_ms=500) as daemon, admin(daemon) as boss, contextlib.ExitStack() as stack:
+        cool = [stack.enter_context(Heater(enter(daemon, name), [heat_get(b"cool")], burst=2))
+                for name in names]
+        for name in names:
+            stack.enter_context(Heater(enter(daemon, name), [heat_get(b"hot")], burst=24))
+        for name in names:
+            wait_listed(boss, name, at_least=30, timeout=30)
+
+        def hot_only():
+            found = {name: {row["HOTKEY"] for row in listed(boss, name)} for name in names}
+            return found == {name: {"hot"} for name in names}
         begin = next_epoch(boss)
-        before = engine(boss)
         daemon.process.pause()
         paused = time.monotonic()
         poll(lambda: time.monotonic() - paused > 3.2 * epoch_s, 20)
@@ -328,14 +341,54 @@ def test_after_a_pause_there_is_one_epoch(kind, control, farm):
                      10, what="the end of the long epoch")
         assert after["last_epoch"] == begin + 1, "one epoch, however long"
         assert after["last_length_us"] >= stood * 1e6, (after["last_length_us"], stood)
-        listed_now = {row["HOTKEY"] for row in listed(boss, "shop")}
-        assert listed_now == {"hot"}, listed_now
         for _ in range(5):
+            assert hot_only(), "misjudged for having stood still"
             next_epoch(boss)
-            names = {row["HOTKEY"] for row in listed(boss, "shop")}
-            assert "cool" not in names, "listed for having stood still"
-        assert {row["HOTKEY"] for row in listed(boss, "shop")} == {"hot"}
-        assert cool.refused == 0
-        now = engine(boss)
-        assert now["last_length_us"] < 2 * epoch_s * 1e6, "epochs are as long as they should again"
-        assert now["lost_merges"] == before["lost_merges"] == 0
+        assert not any(heater.refused for heater in cool)
+        poll(lambda: engine(boss)["last_length_us"] < 1.5 * epoch_s * 1e6, 20,
+             what="epochs as long as they should be")
+        assert engine(boss)["lost_merges"] == 0
+
+
+class OpenLoop(Heater):
+    """Sends at its pace whether it is answered or not."""
+
+    def _run(self):
+        reader = threading.Thread(target=self._read, daemon=True)
+        reader.start()
+        due = time.monotonic()
+        while not self.stopping.is_set():
+            self.client.sock.sendall(self.data)
+            self.sent += self.burst
+            due += self.every_s
+            self.stopping.wait(max(0.0, due - time.monotonic()))
+        reader.join(scaled(10))
+
+    def _read(self):
+        while not self.stopping.is_set() or sum(self.statuses.values()) < self.sent:
+            try:
+                self.statuses[self.client.recv(0.5).status] += 1
+            except TimeoutError:
+                continue
+
+
+def test_what_piled_up_in_a_pause_is_not_taken_for_heat():
+    """Clients that went on sending at 0.75 T: what came meanwhile is handled at once, and belongs
+    to the time in which it was sent."""
+    names, threshold = ("step", "proportional"), 200
+    with start([tenant(name, threshold, name) for name in names], "embedded2",
+               epoch_ms=500) as daemon, admin(daemon) as boss, contextlib.ExitStack() as stack:
+        heaters = [stack.enter_context(OpenLoop(enter(daemon, name), [heat_get(b"cool")], burst=6))
+                   for name in names]
+        for _ in range(2):
+            next_epoch(boss, 2)
+            daemon.process.pause()
+            paused = time.monotonic()
+            poll(lambda: time.monotonic() - paused > 1.7, 20)
+            daemon.process.resume()
+            next_epoch(boss, 3)
+        rows = rows_of(boss, "hotkeys history")
+        assert {row["TENANT"] for row in rows} == set(names)
+        assert all(row["THROTTLE_PERCENT"] == row["REJECTED"] == 0 for row in rows), rows
+        assert max(row["HOTKEY_FREQ"] for row in rows) > 2 * threshold, "something piled up"
+        assert not any(heater.refused for heater in heaters)

@@ -9,10 +9,10 @@ import pytest
 import hotkey_tools as hot
 import mcbin
 from credit_tools import admin, details, enter
-from hotkey_tools import (Heater, STORES, counts_of, heat_get, heat_set, listed, next_epoch, poll,
-                          rows_of_one_epoch, set_param, start, tenant, until_refused, wait_listed)
-from mcbin import Feature, Op, St, counter_extras, error_context, request, set_extras, show
-from tablebin import (H, HBASE, Rows, T, TABLE, cell, counters, deletion, entity_of, frame_of, item,
+from hotkey_tools import (Heater, STORES, counts_of, heat_get, listed, poll, rows_of_one_epoch,
+                          start, tenant, until_refused, wait_listed)
+from mcbin import Feature, Op, St, counter_extras, request, set_extras, show
+from tablebin import (H, Rows, T, TABLE, cell, counters, deletion, entity_of, frame_of, item,
                       pb, read_of)
 
 EPOCH_MS = 200
@@ -102,7 +102,8 @@ def test_counts_add_up_over_connections_and_types(daemon, boss):
 
     def act():
         for client in clients:
-            client.quiet(*[request(Op.SET, b"sum", b"1", STORE)] * 3, *[request(Op.GET, b"sum")] * 5,
+            client.quiet(*[request(Op.SET, b"sum", b"1", STORE)] * 3,
+                         *[request(Op.GET, b"sum")] * 5,
                          *[request(Op.INCR, b"sum", b"", COUNT)] * 2, request(Op.DELETE, b"sum"))
     found = counts_of(rows_of_one_epoch(boss, "shop", act))
     for client in clients:
