@@ -256,22 +256,48 @@ static int send_param(struct hg_ctl *ctl, const char *bucket, const char *name, 
     return code;
 }
 
+/* Sends the units that are given, with those that are not as they are. */
+static int send_units(struct hg_ctl *ctl, const struct bucket_change *change)
+{
+    json_t *settings = json_object();
+    for (int u = 0; u < UNITS; u++)
+        if (change->units[u] != NULL)
+            json_object_set(settings, unit_names[u], change->units[u]);
+    return hg_ctl_command_json(ctl, HG_OPCODE_SET_BUCKET_THROTTLE, "set", change->bucket, settings);
+}
+
+static void note(char *set, size_t room, const char *name)
+{
+    size_t len = strlen(set);
+    snprintf(set + len, room - len, "%s%s", len > 0 ? ", " : "", name);
+}
+
+/* Each option goes by itself, so one that is refused leaves those before it set: that is said. */
 static int send_bucket(struct hg_ctl *ctl, struct bucket_change *change)
 {
+    char set[256] = "";
     int code = keep_others(ctl, change);
     if (code == HG_CTL_OK && (change->given[RESERVED] || change->given[HARD_LIMIT])) {
-        json_t *settings = json_object();
-        for (int u = 0; u < UNITS; u++)
-            if (change->units[u] != NULL)
-                json_object_set(settings, unit_names[u], change->units[u]);
-        code = hg_ctl_command_json(ctl, HG_OPCODE_SET_BUCKET_THROTTLE, "set", change->bucket,
-                                   settings);
+        code = send_units(ctl, change);
+        for (int u = 0; code == HG_CTL_OK && u < UNITS; u++)
+            if (change->given[u])
+                note(set, sizeof set, unit_names[u]);
     }
-    if (code == HG_CTL_OK && change->data_limit_given)
+    if (code == HG_CTL_OK && change->data_limit_given) {
         code = send_data_limit(ctl, "set", change->bucket, change->data_limit);
-    for (size_t p = 0; code == HG_CTL_OK && p < PARAMS; p++)
-        if (change->params[p] != NULL)
-            code = send_param(ctl, change->bucket, param_names[p], change->params[p]);
+        if (code == HG_CTL_OK)
+            note(set, sizeof set, "data_limit");
+    }
+    for (size_t p = 0; code == HG_CTL_OK && p < PARAMS; p++) {
+        if (change->params[p] == NULL)
+            continue;
+        code = send_param(ctl, change->bucket, param_names[p], change->params[p]);
+        if (code == HG_CTL_OK)
+            note(set, sizeof set, param_names[p]);
+    }
+    if (code != HG_CTL_OK && set[0] != '\0')
+        code = hg_ctl_say(code, "set bucket '%s': what was set before that stays: %s",
+                          change->bucket, set);
     return code;
 }
 

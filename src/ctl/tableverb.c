@@ -51,6 +51,10 @@ static void show_text(const struct hg_rowcall *call, const hg_pb_table_reply *re
         puts("no such row");
         return;
     }
+    if (call->op == HG_OP_TABLE_GET && reply->entity->n_columns == 0) {
+        puts("the row is there, without these columns");
+        return;
+    }
     if (call->op != HG_OP_TABLE_GET)
         printf("affected %u\n", call->affected);
     hg_rowshow_init(&table, false, false);

@@ -151,6 +151,10 @@ static bool check_hot(const struct hg_load_options *options, const struct hg_loa
         return hg_option_complain("tenant '%s': hot-until: expected more than hot-at, %g",
                                   tenant->name, (double)tenant->hot_at_ns / 1e9);
     }
+    if (options->time_ns > 0 && tenant->hot_at_ns >= options->time_ns) {
+        return hg_option_complain("tenant '%s': hot-at: expected less than the time of the run, %g",
+                                  tenant->name, (double)options->time_ns / 1e9);
+    }
     if (options->text && !hg_load_op_table[tenant->hot_op].in_text) {
         return hg_option_complain("tenant '%s': hot-op: the text protocol has get and set only",
                                   tenant->name);

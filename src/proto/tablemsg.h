@@ -257,8 +257,8 @@ HG_MUST_USE uint16_t hg_tablemsg_decode(enum hg_op op, struct hg_span table, str
 HG_MUST_USE bool hg_tablemsg_encode(const struct hg_table_reply *reply, struct hg_arena *arena,
                                     struct hg_span *ret);
 
-/* Whether the range is a single row, and which: start == end and both inclusive; for a scan also
-   start == stop whatever its flags, as HBase takes it. */
+/* Whether the range is a single row, and which: start == end and both inclusive; for a scan
+   start == stop with the start inclusive, whatever is said of the stop, as HBase takes it. */
 bool hg_tablemsg_point(const struct hg_tablemsg *msg, struct hg_span *ret_row);
 
 /* 1 to HG_TABLE_NAME_MAX bytes, none of them zero. */

@@ -7,7 +7,7 @@ import pytest
 
 from credit_tools import admin, details, enter, start
 from mcbin import Feature, Op, St, poll, request, show
-from servers import user_row
+from servers import Headgate, user_row
 
 COLUMNS = {"TENANT", "TABLE", "SVR_IP", "SVR_PORT", "HOTKEY", "HOTKEY_TYPE", "HOTKEY_FREQ", "ERROR",
            "THROTTLE_PERCENT", "REJECTED"}
@@ -185,3 +185,14 @@ def test_a_bucket_made_and_deleted_while_epochs_end():
         assert last.status == St.ENOENT
         epochs = int(boss.stat("hotkey_engine")["epochs"])
         poll(lambda: int(boss.stat("hotkey_engine")["epochs"]) > epochs + 1, what="further epochs")
+
+
+def test_a_change_that_stops_halfway_says_what_is_set():
+    with Headgate({"tenants": [{"name": "default"}]}) as daemon:
+        done = daemon.ctl("set", "bucket", "default", "reserved=100", "hotkey_mode=off",
+                          "hotkey_control=dice", "hotkey_tracking=false", check=False)
+        assert done.returncode == 1
+        assert "accepted: step, proportional" in done.stderr
+        assert "stays: reserved, hotkey_mode\n" in done.stderr
+        done = daemon.ctl("set", "bucket", "default", "hotkey_control=dice", check=False)
+        assert done.returncode == 1 and "stays" not in done.stderr

@@ -40,6 +40,7 @@ def daemon():
     (["--table", "t", "--protocol", "text"], "text"),
     (["--hot-rate", "10", "--hot-key", "100", "--keys", "100"], "0 to 99"),
     (["--hot-rate", "10", "--hot-at", "5", "--hot-until", "5"], "hot-until"),
+    (["--hot-rate", "10", "--hot-at", "3", "-t", "2"], "hot-at"),
     (["--hot-rate", "10", "--hot-op", "frob"], "frob"), (["--hot-rate", "x"], "'x'"),
     (["--hot-rate", "10", "--hot-op", "table_get"], "--table"),
     (["--hot-rate", "10", "--hot-op", "touch", "--protocol", "text"], "text"),
