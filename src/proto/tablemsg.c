@@ -93,7 +93,8 @@ bool hg_tablemsg_point(const struct hg_tablemsg *msg, struct hg_span *ret_row)
         *ret_row = range->start;
         return true;
     case HG_OP_HBASE_SCAN:
-        if (msg->scan.start.len == 0 || !hg_span_equal(msg->scan.start, msg->scan.stop))
+        if (msg->scan.start.len == 0 || msg->scan.start_exclusive ||
+            !hg_span_equal(msg->scan.start, msg->scan.stop))
             return false;
         *ret_row = msg->scan.start;
         return true;

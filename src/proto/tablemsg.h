@@ -258,7 +258,7 @@ HG_MUST_USE bool hg_tablemsg_encode(const struct hg_table_reply *reply, struct h
                                     struct hg_span *ret);
 
 /* Whether the range is a single row, and which: start == end and both inclusive; for a scan also
-   start == stop whatever its flags, as HBase takes it. */
+   with the stop exclusive, as HBase takes it. */
 bool hg_tablemsg_point(const struct hg_tablemsg *msg, struct hg_span *ret_row);
 
 /* 1 to HG_TABLE_NAME_MAX bytes, none of them zero. */
