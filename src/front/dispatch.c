@@ -19,6 +19,7 @@
 #include "front/table.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
+#include "proto/rowdoc.h"
 #include "proto/status.h"
 
 static struct hg_reply_of reply_of(const struct hg_frame *frame)
@@ -271,12 +272,21 @@ static inline struct hg_store *store_of(struct hg_worker *worker, const struct h
     return store;
 }
 
+static const struct hg_refusal row_flags = {HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
+                                            "the flags 0x48475201 mark rows, which only the table "
+                                            "operations write to a key with a zero byte",
+                                            HG_SPAN_NONE, HG_SPAN_NONE};
+
 /* A classic operation on a key that may be a row's: by itself among its client's for the key, and
    not at all if there is a row (a get is told by what it finds). */
 static enum hg_step submit_guarded(struct hg_session *session, struct hg_request *request,
                                    struct hg_store *store, struct hg_request *before)
 {
     struct hg_worker *worker = session->worker;
+    if (HG_UNLIKELY(request->call.item_flags == HG_ROWDOC_FLAGS)) {
+        hg_answer_refusal(request, &row_flags);
+        return HG_STEP_NEXT;
+    }
     if (before != NULL) {
         session->waiting = request;
         return HG_STEP_DEFER;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // At most HG_TABLE_SLOTS items are under way; when one is done the next is started. Items on one
-// row keep their order, since the row's gate does. An item that is refused or fails has its status
-// in its result, and the others go on.
+// row keep their order, since the row's gate does, and so do the requests of one client: those
+// behind the batch wait until its last item is at its gate. An item that is refused or fails has
+// its status in its result, and the others go on.
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,16 @@ static void start(struct hg_table *table, size_t index)
     set_error(table, index, HG_STATUS_ENOMEM, HG_SPAN_LIT("no memory is left"));
 }
 
+/* All items are at their gates: those behind the batch cannot overtake them any more. */
+static void let_others_in(struct hg_table *table)
+{
+    struct hg_session *session = table->request->session;
+    if (!table->in_front)
+        return;
+    table->in_front = session->barrier = false;
+    hg_session_resume(session);
+}
+
 /* Starts what may be started; the last one to end answers. */
 static void pump(struct hg_table *table)
 {
@@ -179,11 +190,15 @@ static void pump(struct hg_table *table)
             start(table, index);
     }
     table->pumping = false;
-    if (table->next == table->msg.item_count && table->under_way == 0)
+    if (table->next < table->msg.item_count)
+        return;
+    let_others_in(table);
+    if (table->under_way == 0)
         answer(table);
 }
 
 void hg_table_run_batch(struct hg_table *table)
 {
+    table->in_front = table->request->session->barrier = true;
     pump(table);
 }

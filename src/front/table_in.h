@@ -55,6 +55,7 @@ struct hg_table {
     size_t next, under_way;
     size_t result_bytes;
     bool pumping;
+    bool in_front; /* the session's barrier is this batch's */
 
     /* RANGE, NEXT */
     struct hg_reader own;     /* before there is a session */

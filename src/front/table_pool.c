@@ -46,7 +46,7 @@ struct hg_table *hg_table_new(struct hg_worker *worker)
     table->arena.limit_bytes = table->scratch.limit_bytes = limit_bytes(worker);
     table->worker = worker;
     table->request = NULL;
-    table->exempt = table->is_found = table->pumping = false;
+    table->exempt = table->is_found = table->pumping = table->in_front = false;
     table->read_units = table->write_units = 0;
     table->results = NULL;
     table->next = table->under_way = table->result_bytes = 0;

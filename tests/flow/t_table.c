@@ -399,6 +399,33 @@ static void test_classic_on_a_row(void **state)
     table_close(&t);
 }
 
+/* A classic client cannot make what table operations would take for a row. */
+static void test_classic_makes_no_row(void **state)
+{
+    (void)state;
+    static const uint8_t opcodes[] = {HG_OPCODE_SET, HG_OPCODE_ADD, HG_OPCODE_REPLACE};
+    struct tablescene t;
+    table_start(&t);
+    for (unsigned i = 0; i < sizeof opcodes; i++) {
+        uint8_t frame[24 + 8 + 3 + 6] = {HG_MAGIC_REQUEST, opcodes[i], 0, 3, 8};
+        frame[11] = 8 + 3 + 6;
+        hg_put_u32(frame + 12, i);
+        hg_put_u32(frame + 24, HG_ROWDOC_FLAGS);
+        memcpy(frame + 32, "t\0r\xf7HGRT\xff", 9);
+        client_add_bytes(client_of(&t), frame, sizeof frame);
+        scene_send(&t.s);
+        scene_expect(&t.s, opcodes[i], HG_STATUS_NOT_SUPPORTED, i);
+        frame[33]++; /* a key that no row has */
+        hg_put_u32(frame + 12, 10 + i);
+        client_add_bytes(client_of(&t), frame, sizeof frame);
+        scene_send(&t.s);
+        scene_expect(&t.s, opcodes[i], i == 1 ? HG_STATUS_KEY_EEXISTS : 0, 10 + i);
+    }
+    table_ask(&t, HG_OP_TABLE_INSERT, "t", "r", body_entity("n", 1), 20);
+    table_expect(&t, client_of(&t), 20);
+    table_close(&t);
+}
+
 /* A get behind a guarded set, a set behind a get, and table operations behind and before both: each
    comes after what its client sent before it for the key. */
 static void test_classic_and_rows_in_order(void **state)
@@ -507,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_held_and_refused),
         cmocka_unit_test(test_client_goes_at_every_step),
         cmocka_unit_test(test_classic_on_a_row),
+        cmocka_unit_test(test_classic_makes_no_row),
         cmocka_unit_test(test_classic_and_rows_in_order),
         cmocka_unit_test(test_guarded_client_goes),
         cmocka_unit_test(test_reported_units),

@@ -68,6 +68,37 @@ static void test_sixteen_under_way(void **state)
     table_close(&t);
 }
 
+/* What a client sends behind a batch does not overtake those of its items that wait for a place,
+   and goes on when the last of them has one, not only when the batch is done. */
+static void test_others_behind_a_batch(void **state)
+{
+    (void)state;
+    struct item items[18];
+    char rows[18][8];
+    struct tablescene t;
+    table_start(&t);
+    t.by_hand = true;
+    for (unsigned i = 0; i < 18; i++) {
+        snprintf(rows[i], sizeof rows[i], "r%02u", i);
+        items[i] = (struct item){5, rows[i], i};
+    }
+    ask_batch(&t, false, items, 18, 1);
+    table_ask(&t, HG_OP_TABLE_GET, "t", "r17", body_none(), 2);
+    assert_int_equal(fakestore_pending(t.s.store), HG_TABLE_SLOTS);
+    for (unsigned i = 0; i < 2; i++) { /* two are done, the last two begin, then the get waits */
+        table_obey_one(&t, HG_OP_GET);
+        shelf_answer(&t.shelf, fakestore_nth(t.s.store, fakestore_pending(t.s.store) - 1));
+    }
+    assert_int_equal(fakestore_pending(t.s.store), HG_TABLE_SLOTS);
+    table_ask(&t, HG_OP_TABLE_GET, "t", "other", body_none(), 3);
+    assert_int_equal(fakestore_pending(t.s.store), HG_TABLE_SLOTS + 1);
+    table_obey(&t);
+    assert_int_equal(table_expect(&t, client_of(&t), 1)->n_items, 18);
+    assert_int_equal(entity_int(table_expect(&t, client_of(&t), 2)->entity, "n"), 17);
+    assert_null(table_expect(&t, client_of(&t), 3)->entity);
+    table_close(&t);
+}
+
 /* A fault is one item's; the store's words, or ours, are in its result. */
 static void test_faults_of_items(void **state)
 {
@@ -152,14 +183,16 @@ static void test_client_goes(void **state)
             snprintf(rows[i], sizeof rows[i], "r%u", i % 20); /* some wait in gates */
             items[i] = (struct item){6, rows[i], i};
         }
-        ask_batch(&t, false, items, 30, 1);
-        ask_batch(&t, true, (const struct item[]){{6, "r0", 1}, {6, "r0", 1}}, 2, 2);
+        ask_batch(&t, true, (const struct item[]){{6, "r0", 1}, {6, "r0", 1}}, 2, 1);
+        ask_batch(&t, false, items, 30, 2); /* nothing gets past it */
         for (unsigned i = 0; i < answered * 3; i++)
             shelf_answer(&t.shelf, fakestore_first(t.s.store));
+        uint64_t live = t.s.stage.workers[0].tables.live;
+        assert_in_range(live, 1, 2);
         table_reset(&t, client_of(&t));
         assert_int_equal(fakestore_pending(t.s.store), 0);
         assert_int_equal(t.s.stage.workers[0].tables.live, 0);
-        assert_int_equal(stage_outcome(&t.s.stage, HG_OUTCOME_CLIENT_GONE), 2);
+        assert_int_equal(stage_outcome(&t.s.stage, HG_OUTCOME_CLIENT_GONE), live);
         table_close(&t);
     }
 }
@@ -352,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_large_results),    cmocka_unit_test(test_client_goes),
         cmocka_unit_test(test_bucket_goes),      cmocka_unit_test(test_held_for_the_sum),
         cmocka_unit_test(test_hbase_batch),      cmocka_unit_test(test_hot_row),
-        cmocka_unit_test(test_hot_items),
+        cmocka_unit_test(test_hot_items),        cmocka_unit_test(test_others_behind_a_batch),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,14 +85,14 @@ static void test_hooks_that_unhook(void **state)
     for (unsigned killer = 0; killer < 4; killer++)
         for (unsigned victim = 0; victim < 4; victim++) {
             struct hg_loop loop;
-            char first[8] = "", then[8] = "";
+            char first[8] = "", then[8] = "", *first_end = first, *then_end = then;
             assert_int_equal(hg_loop_init(&loop), 0);
             for (unsigned n = 0; n < 4; n++) {
                 add(&loop, n, HG_STAGE_CLEANUP);
                 if (n != victim || victim <= killer)
-                    strncat(first, &"abcd"[n], 1);
+                    *first_end++ = "abcd"[n];
                 if (n != victim)
-                    strncat(then, &"abcd"[n], 1);
+                    *then_end++ = "abcd"[n];
             }
             notes[killer].kills = &notes[victim].hook;
             assert_string_equal(turn(&loop), first);

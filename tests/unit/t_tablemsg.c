@@ -425,6 +425,8 @@ static void test_which_ranges_are_a_point(void **state)
     assert_true(SCAN_POINT(.start = B("r3"), .stop = B("r3")));
     assert_span(row, "r3");
     assert_false(SCAN_POINT(.start = B("r3"), .stop = B("r3"), .start_exclusive = 1));
+    assert_false(
+        SCAN_POINT(.start = B("r3"), .stop = B("r3"), .start_exclusive = 1, .stop_inclusive = 1));
     assert_true(SCAN_POINT(.start = B("r3"), .stop = B("r3"), .stop_inclusive = 1, .reversed = 1));
     assert_false(SCAN_POINT(.start = B("r3"), .stop = B("r4")));
     assert_false(SCAN_POINT(.start = B("")));
