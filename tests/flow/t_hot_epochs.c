@@ -1,6 +1,7 @@
 // t_hot_epochs - the engine of hot keys: handing over, late workers, memory, tenants that come and
 // go
 // SPDX-License-Identifier: BSD-3-Clause
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,30 @@ static void test_memory_of_an_idle_tenant_goes(void **state)
     hot_epoch(&h);
     hot_epoch(&h);
     assert_in_range(used(&h), 1, 16384);
+    hot_close(&h);
+}
+
+/* Keys of up to 40 bytes: the first epochs set sketches up, later ones use them again. */
+static void test_counting_allocates_nothing_when_warm(void **state)
+{
+    (void)state;
+    struct hotscene h;
+    char text[HG_HOTKEY_INLINE_BYTES + 1];
+    hot_start(&h);
+    for (unsigned epoch = 1; epoch <= 6; epoch++) {
+        size_t set = used(&h), heap = mallinfo2().uordblks;
+        for (unsigned i = 0; i < 5000; i++) {
+            snprintf(text, sizeof text, "a key of exactly forty bytes:%011u", i * epoch);
+            tell(&h, h.bucket, 0, text, 1);
+        }
+        if (epoch == 1)
+            assert_true(used(&h) > set);
+        if (epoch > 3) {
+            assert_int_equal(used(&h), set);
+            assert_int_equal(mallinfo2().uordblks, heap);
+        }
+        hot_epoch(&h);
+    }
     hot_close(&h);
 }
 
@@ -507,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_workers_are_merged),
         cmocka_unit_test(test_ten_epochs_of_history),
         cmocka_unit_test(test_memory_of_an_idle_tenant_goes),
+        cmocka_unit_test(test_counting_allocates_nothing_when_warm),
         cmocka_unit_test(test_many_keys_none_and_one),
         cmocka_unit_test(test_a_late_worker),
         cmocka_unit_test(test_a_worker_that_misses_an_end),
