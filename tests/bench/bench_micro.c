@@ -152,11 +152,10 @@ static void row_apply(void)
     struct hg_arena arena;
     struct hg_row_outcome outcome;
     uint64_t sum = 0;
+    static const char names[] = "column_0column_1column_2column_3"
+                                "column_4column_5column_6column_7";
     for (size_t i = 0; i < 8; i++)
-        columns[i] = (struct hg_column){hg_span("column_0column_1column_2column_3"
-                                                "column_4column_5column_6column_7" +
-                                                    8 * i,
-                                                8),
+        columns[i] = (struct hg_column){hg_span(&names[8 * i], 8),
                                         {.kind = HG_VALUE_INTEGER, .integer = (int64_t)i}};
     struct hg_row row = {.api = HG_API_TABLE, .entity = {columns, 8}};
     struct hg_column change = columns[5];
