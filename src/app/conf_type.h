@@ -64,24 +64,24 @@ struct hg_conf_address {
     bool is_unix;
 };
 
-#define HG_CONF_FIELD_NUMBER(name)        uint64_t name;
-#define HG_CONF_FIELD_BYTES(name)         uint64_t name;
-#define HG_CONF_FIELD_UNITS(name)         uint64_t name; /* or HG_CONF_UNLIMITED */
-#define HG_CONF_FIELD_MODE(name)          uint64_t name;
-#define HG_CONF_FIELD_BOOL(name)          bool name;
-#define HG_CONF_FIELD_TEXT(name)          char *name; /* never NULL */
-#define HG_CONF_FIELD_NAME(name)          char *name;
-#define HG_CONF_FIELD_ADDRESS(name)       struct hg_conf_address name;
-#define HG_CONF_FIELD_LOG_LEVEL(name)     enum hg_conf_log_level name;
-#define HG_CONF_FIELD_FREE_POOL(name)     enum hg_conf_free_pool name;
-#define HG_CONF_FIELD_KIND(name)          enum hg_conf_kind name;
-#define HG_CONF_FIELD_SYNC(name)          enum hg_conf_sync name;
-#define HG_CONF_FIELD_RING(name)          enum hg_conf_ring name;
-#define HG_CONF_FIELD_HASH(name)          enum hg_conf_hash name;
-#define HG_CONF_FIELD_MULTIGET(name)      enum hg_conf_multiget name;
-#define HG_CONF_FIELD_CREDIT_MODE(name)   enum hg_conf_credit_mode name;
-#define HG_CONF_FIELD_HOTKEY_MODE(name) enum hg_conf_hotkey_mode name;
+#define HG_CONF_FIELD_NUMBER(name)         uint64_t name;
+#define HG_CONF_FIELD_BYTES(name)          uint64_t name;
+#define HG_CONF_FIELD_UNITS(name)          uint64_t name; /* or HG_CONF_UNLIMITED */
+#define HG_CONF_FIELD_MODE(name)           uint64_t name;
+#define HG_CONF_FIELD_BOOL(name)           bool name;
+#define HG_CONF_FIELD_TEXT(name)           char *name; /* never NULL */
+#define HG_CONF_FIELD_NAME(name)           char *name;
+#define HG_CONF_FIELD_ADDRESS(name)        struct hg_conf_address name;
+#define HG_CONF_FIELD_LOG_LEVEL(name)      enum hg_conf_log_level name;
+#define HG_CONF_FIELD_FREE_POOL(name)      enum hg_conf_free_pool name;
+#define HG_CONF_FIELD_KIND(name)           enum hg_conf_kind name;
+#define HG_CONF_FIELD_SYNC(name)           enum hg_conf_sync name;
+#define HG_CONF_FIELD_RING(name)           enum hg_conf_ring name;
+#define HG_CONF_FIELD_HASH(name)           enum hg_conf_hash name;
+#define HG_CONF_FIELD_MULTIGET(name)       enum hg_conf_multiget name;
+#define HG_CONF_FIELD_CREDIT_MODE(name)    enum hg_conf_credit_mode name;
+#define HG_CONF_FIELD_HOTKEY_MODE(name)    enum hg_conf_hotkey_mode name;
 #define HG_CONF_FIELD_HOTKEY_CONTROL(name) enum hg_conf_hotkey_control name;
-#define HG_CONF_FIELD_REJECT_STATUS(name) enum hg_conf_reject_status name;
+#define HG_CONF_FIELD_REJECT_STATUS(name)  enum hg_conf_reject_status name;
 
 #endif

@@ -22,7 +22,8 @@ void hg_strictjson_refuse(const char *key, const json_t *value, const char *acce
                           struct hg_conf_why *why);
 
 /* Sets an option's field from a value of the fitting JSON type: whole numbers, "unlimited", true
-   and false, strings; of a list option, an array of objects of the elements' options, into a field that has none. 0, -EINVAL with *why, -ENOMEM. */
+   and false, strings; of a list option, an array of objects of the elements' options, into a field
+   that has none. 0, -EINVAL with *why, -ENOMEM. */
 HG_MUST_USE int hg_strictjson_set(const struct hg_conf_option *option, void *object,
                                   const json_t *value, struct hg_conf_why *why);
 /* The field as JSON, of a list's elements what was given; NULL when memory is out. */

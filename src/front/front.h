@@ -87,10 +87,10 @@ struct hg_front {
     struct hg_worker *workers; /* array */
     struct hg_mailbox *main;   /* where workers report to */
     uint64_t start_us;
-    uint64_t hash_seed;  /* random, for hashes of keys */
+    uint64_t hash_seed; /* random, for hashes of keys */
     struct hg_hot_front hot;
     struct hg_cursors cursors; /* sessions of queries */
-    const char *version; /* "N.N.N" */
+    const char *version;       /* "N.N.N" */
 };
 
 /* Answers a job: from any thread, once; the job is gone afterwards. */

@@ -23,7 +23,8 @@
     HG_WORKER_STAT(yields, "times that a connection gave way after its share of a turn")           \
     HG_WORKER_STAT(held_now, "requests held for credits now")                                      \
     HG_WORKER_STAT(in_flight, "requests with a store now")                                         \
-    HG_WORKER_STAT(row_conflicts, "changes of rows that others made in vain, and were tried again")    \
+    HG_WORKER_STAT(row_conflicts,                                                                  \
+                   "changes of rows that others made in vain, and were tried again")               \
     HG_WORKER_STAT(row_conflicts_given_up, "row operations answered 0x85 after too many of them")  \
     HG_WORKER_STAT(row_waits, "row operations that waited for another on the same row")            \
     HG_WORKER_STAT(memory_bytes, "bytes of buffers in use now")
