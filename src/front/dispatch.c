@@ -173,8 +173,8 @@ static void append(struct hg_session *session, struct hg_request *request)
     session->queue_len++;
 }
 
-static struct hg_request *new_request(struct hg_session *session, const struct hg_frame *frame,
-                                      enum hg_op op)
+struct hg_request *hg_dispatch_request(struct hg_session *session, const struct hg_frame *frame,
+                                       enum hg_op op)
 {
     struct hg_worker *worker = session->worker;
     const struct hg_opcode_row *row = frame->row;
@@ -408,8 +408,8 @@ static uint16_t impersonate(struct hg_session *session, const struct hg_frameinf
     return HG_STATUS_SUCCESS;
 }
 
-static enum hg_step refuse_data_limit(struct hg_session *session, const struct hg_frame *frame,
-                                      unsigned status)
+enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_frame *frame,
+                                    unsigned status)
 {
     hg_counter_add(&session->lane->num_rejected, 1);
     return refuse(session, frame, (uint16_t)status, HG_OUTCOME_DATA_LIMIT,
@@ -447,8 +447,8 @@ static enum hg_step refuse_without_bucket(struct hg_session *session, const stru
 
 /* Is there a bucket, and may this client do in it what needs these privileges? If not, it has been
    refused. *ret_rights: what it may do there in all; those of both when it runs as another. */
-static bool may(struct hg_session *session, const struct hg_frame *frame, uint32_t needs,
-                struct hg_frameinfo *ret_info, uint32_t *ret_rights)
+bool hg_dispatch_may(struct hg_session *session, const struct hg_frame *frame, uint32_t needs,
+                     struct hg_frameinfo *ret_info, uint32_t *ret_rights)
 {
     if (HG_UNLIKELY(session->lane == NULL)) {
         refuse_without_bucket(session, frame);
@@ -487,13 +487,13 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
     const struct hg_opcode_row *row = frame->row;
     struct hg_frameinfo info = {0};
     uint32_t rights;
-    if (HG_UNLIKELY(!may(session, frame, row->needs, &info, &rights)))
+    if (HG_UNLIKELY(!hg_dispatch_may(session, frame, row->needs, &info, &rights)))
         return HG_STEP_NEXT;
     struct hg_lane *lane = session->lane;
     struct hg_bucket *bucket = lane->bucket;
     unsigned limit = atomic_load_explicit(&bucket->data_limit_status, memory_order_relaxed);
     if (HG_UNLIKELY(limit != 0 && row->ingress))
-        return refuse_data_limit(session, frame, limit);
+        return hg_dispatch_data_limit(session, frame, limit);
     if (HG_UNLIKELY(row->op == HG_OP_FLUSH)) {
         if (!may_flush(bucket))
             return refuse_flush(session, frame);
@@ -502,7 +502,7 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
             return HG_STEP_DEFER;
         }
     }
-    struct hg_request *request = new_request(session, frame, (enum hg_op)row->op);
+    struct hg_request *request = hg_dispatch_request(session, frame, (enum hg_op)row->op);
     if (HG_UNLIKELY(request == NULL))
         return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
@@ -563,24 +563,6 @@ enum hg_step hg_dispatch_defer(struct hg_session *session, const struct hg_frame
 {
     count(session, frame, -1);
     return HG_STEP_DEFER;
-}
-
-bool hg_dispatch_may(struct hg_session *session, const struct hg_frame *frame, uint32_t needs,
-                     struct hg_frameinfo *ret_info, uint32_t *ret_rights)
-{
-    return may(session, frame, needs, ret_info, ret_rights);
-}
-
-enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_frame *frame,
-                                    unsigned status)
-{
-    return refuse_data_limit(session, frame, status);
-}
-
-struct hg_request *hg_dispatch_request(struct hg_session *session, const struct hg_frame *frame,
-                                       enum hg_op op)
-{
-    return new_request(session, frame, op);
 }
 
 struct hg_store *hg_dispatch_store(struct hg_worker *worker, const struct hg_bucket *bucket,
