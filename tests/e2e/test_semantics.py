@@ -1,5 +1,5 @@
 """test_semantics - memcached's semantics, one suite for memcached itself (the model) and for
-headgate over the embedded store, one memcached and three.
+headgate over the embedded store, one memcached and three, a Redis and a Redis Cluster.
 
     pytest tests/e2e/test_semantics.py --target memcached     checks the expectations alone
 """
