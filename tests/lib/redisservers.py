@@ -435,7 +435,8 @@ class CountingProxy:
         self.behind = address
         self.port = port or free_port()
         self.connects, self.most, self.refused = [], 0, 0
-        self.peers = {}
+        self.peers, self.clients = {}, set()
+        self.cutting = False
         self.waiting = collections.defaultdict(bytearray)
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket()
@@ -467,6 +468,11 @@ class CountingProxy:
             most = max(most, high - low + 1)
         return most
 
+    def cut(self):
+        """Ends all connections at once."""
+        self.cutting = True
+        poll(lambda: not self.cutting, what="all connections cut")
+
     def stop(self):
         self.stopping = True
         self.thread.join(scaled(5))
@@ -483,6 +489,10 @@ class CountingProxy:
 
     def _run(self):
         while not self.stopping:
+            if self.cutting:
+                for sock in list(self.clients):
+                    self._drop(sock)
+                self.cutting = False
             for ready, events in self.selector.select(0.05):
                 if ready.fileobj is self.listener:
                     self._accept()
@@ -493,6 +503,10 @@ class CountingProxy:
                     self._flush(ready.fileobj)
 
     def _accept(self):
+        # Whatever was closed before this one came is counted as gone: its end is in the socket.
+        for old in list(self.peers):
+            if old in self.clients:
+                self._pass(old)
         try:
             sock, _ = self.listener.accept()
         except OSError:
@@ -504,6 +518,7 @@ class CountingProxy:
             self.refused += 1
             sock.close()
             return
+        self.clients.add(sock)
         for one, peer in (sock, other), (other, sock):
             one.setblocking(False)
             if one.family != socket.AF_UNIX:
@@ -513,18 +528,20 @@ class CountingProxy:
         self.most = max(self.most, self.now)
 
     def _pass(self, sock):
-        try:
-            data = sock.recv(1 << 17)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._drop(sock)
-            return
-        peer = self.peers[sock]
-        self.waiting[peer] += data
-        self._flush(peer)
+        """Hands on what is there, up to the end."""
+        while sock in self.peers:
+            try:
+                data = sock.recv(1 << 17)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._drop(sock)
+                return
+            peer = self.peers[sock]
+            self.waiting[peer] += data
+            self._flush(peer)
 
     def _flush(self, sock):
         data = self.waiting[sock]
@@ -544,4 +561,5 @@ class CountingProxy:
         for one in sock, peer:
             self.selector.unregister(one)
             self.waiting.pop(one, None)
+            self.clients.discard(one)
             one.close()
