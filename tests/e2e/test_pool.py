@@ -338,7 +338,7 @@ def test_a_door_that_opens_to_nobody_is_not_stormed(kind, store, threads):
 # ---- statistics ----
 
 def test_stat_pool_tells_of_each_block():
-    columns = {"connecting", "idle", "busy", "draining", "quota", "demand", "hunger", "waiting",
+    columns = {"idle", "busy", "draining", "quota", "demand", "hunger", "waiting",
                "oldest_wait_us", "moves", "steals", "connect_errors"}
     with redis_of("databases") as server, over(server.where) as daemon, \
             daemon.client() as boss:
