@@ -102,6 +102,9 @@ void hg_balance_block_wake(struct hg_balance *balance, struct hg_balance_block *
 {
     if (block->active)
         return;
+    /* The first one after a time of rest: so long no tick was due. */
+    if (hg_list_empty(&balance->active) && block->used_us > balance->ticked_us)
+        balance->ticked_us = block->used_us;
     block->active = true;
     block->traffic_tick = balance->tick;
     block->arrivals_avg = block->answers_avg = block->busy_avg = block->weight = 0;

@@ -88,13 +88,14 @@ struct hg_balance_conf {
 /* A capacity domain as one worker sees it. */
 struct hg_balance {
     struct hg_balance_conf conf;
-    uint32_t capacity;             // read: connections allowed
-    uint32_t total;                // read: connections that hold capacity, those CLOSING included
-    uint32_t coming;               // read
-    uint32_t closing;              // read
-    uint32_t drains;               // read: drains in progress
-    uint32_t waiters;              // read
-    uint32_t block_count;          // read
+    uint32_t capacity;    // read: connections allowed
+    uint32_t total;       // read: connections that hold capacity, those CLOSING included
+    uint32_t coming;      // read
+    uint32_t closing;     // read
+    uint32_t drains;      // read: drains in progress
+    uint32_t waiters;     // read
+    uint32_t block_count; // read
+    uint32_t suppressed_count;
     uint32_t wanting;              // read: blocks with demand
     bool constrained;              // read: the blocks want more than there is: quotas count
     bool ring;                     // read: more blocks with demand than connections
