@@ -126,27 +126,30 @@ static uint32_t useful_of(const struct hg_balance *balance, const struct hg_bala
     return useful < 1 ? 1 : useful > balance->capacity ? balance->capacity : (uint32_t)useful;
 }
 
-/* One for each, and of the rest by demand, none more than is useful: what that leaves is shared by
-   the others, until nobody has too much. */
+/* By demand, but at least one each, and none more than is useful. Who is at such a bound leaves the
+   sharing with it: first those who would get too little (their ones are owed in any case), then
+   those who would get too much, until nobody is. */
 static void share_out(struct hg_balance *balance, double rest, double demand)
 {
-    bool again = true;
+    bool again = true, low = true;
     HG_LIST_EACH(node, &balance->active)
     {
         hg_balance_block_at(node)->share = 0;
     }
-    while (again && demand > 0) {
-        double each = rest / demand;
+    while (again || low) {
+        double each = demand > 0 ? rest / demand : 0;
+        low = low && again;
         again = false;
         HG_LIST_EACH(node, &balance->active)
         {
             struct hg_balance_block *block = hg_balance_block_at(node);
             if (!is_wanting(block) || block->share > 0)
                 continue;
-            if (1 + each * block->demand < block->useful)
+            double share = each * block->demand;
+            if (low ? share > 1 : share < block->useful)
                 continue;
-            block->share = block->useful;
-            rest -= block->useful - 1;
+            block->share = low ? 1 : block->useful;
+            rest -= block->share;
             demand -= block->demand;
             again = true;
         }
@@ -155,7 +158,7 @@ static void share_out(struct hg_balance *balance, double rest, double demand)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
         if (is_wanting(block) && block->share <= 0)
-            block->share = 1 + (rest > 0 && demand > 0 ? rest / demand * block->demand : 0);
+            block->share = rest > 0 && demand > 0 ? rest / demand * block->demand : 1;
     }
 }
 
@@ -303,7 +306,7 @@ void hg_balance_set_quotas(struct hg_balance *balance)
     balance->ring = wanting > balance->capacity;
     balance->constrained = useful > balance->capacity;
     if (balance->constrained && !balance->ring) {
-        share_out(balance, balance->capacity - wanting, demand);
+        share_out(balance, balance->capacity, demand);
         round_shares(balance);
         if (!was_shared || is_out_of_date(balance))
             apply_all(balance);
