@@ -65,6 +65,10 @@ void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us);
 void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
 void hg_balance_set_quotas(struct hg_balance *balance);
 
+/* Would the block's connections serve so many waiters before a new one is up, and does it have as
+   many as are of use? Then connecting would help nobody. (balance_plan.c) */
+bool hg_balance_is_served_sooner(const struct hg_balance *balance,
+                                 const struct hg_balance_block *block, uint32_t waiters);
 /* May `to` have this idle connection of another block? (balance_plan.c) */
 bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balance_conn *conn,
                          const struct hg_balance_block *to, uint64_t now_us);

@@ -86,6 +86,15 @@ static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
     return NULL;
 }
 
+bool hg_balance_is_served_sooner(const struct hg_balance *balance,
+                                 const struct hg_balance_block *block, uint32_t waiters)
+{
+    uint32_t size = hg_balance_promised(block);
+    if (size == 0 || block->service_us <= 0 || size < block->useful)
+        return false;
+    return waiters * block->service_us < (double)balance->reconnect_us * size;
+}
+
 struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
                                                struct hg_balance_block *block, uint64_t now_us)
 {
@@ -97,6 +106,8 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
     if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (HG_UNLIKELY(balance->draining && hg_balance_has_source(block)))
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if (hg_balance_is_served_sooner(balance, block, block->waiters + 1))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->total < balance->capacity)
         return plan(HG_BALANCE_CREATE, block, NULL);
