@@ -5,12 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
 #include "poolsim_load.h"
 
 #define SEEDS 5
 
-static const struct poolsim_pool *const pools[] = {&poolsim_naive};
+static const struct poolsim_pool *const pools[] = {&poolsim_naive, &poolsim_rust, &poolsim_python};
 
 #define POOLS (sizeof(pools) / sizeof(*pools))
 
@@ -35,6 +36,12 @@ static void run_all(uint32_t scale)
                 p50_ms += result.p50_ms / SEEDS;
                 p99_ms += result.p99_ms / SEEDS;
                 overhead += result.overhead / SEEDS;
+                if (getenv("V") && seed == 1) {
+                    printf("#     ");
+                    for (uint32_t i = 0; i < load.part_count; i++)
+                        printf(" %.4f", result.values[i]);
+                    printf("\n");
+                }
             }
             printf("#  %2u %5.1f %5.1f %7.0f %10.3f %10.3f %9.3f\n", (unsigned)number, mean, min,
                    per_s, p50_ms, p99_ms, overhead);
@@ -50,8 +57,15 @@ static void test_scale_1(void **state)
     run_all(1);
 }
 
+static void test_scale_10(void **state)
+{
+    (void)state;
+    run_all(10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scale_1)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scale_1),
+                                       cmocka_unit_test(test_scale_10)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
