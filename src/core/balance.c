@@ -5,6 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
+/* A turn in the ring, in times of a move: a third of it is spent on moving, two are of use. With
+   two, half the capacity would go into moving as long as the ring lasts. */
+#define SLICE 3
+
 void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *conf,
                      uint32_t capacity, uint64_t now_us)
 {
@@ -12,7 +16,7 @@ void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *c
     memset(balance, 0, sizeof *balance);
     balance->conf = *conf;
     balance->capacity = capacity;
-    balance->hold_us = conf->hold_min_us;
+    balance->hold_us = balance->slice_us = conf->hold_min_us;
     balance->ticked_us = now_us;
     hg_list_init(&balance->active);
     hg_list_init(&balance->quiet);
@@ -285,6 +289,11 @@ static void add_sample(struct hg_balance_mean *mean, uint64_t us)
     mean->next = (mean->next + 1) % HG_BALANCE_SAMPLES;
 }
 
+static uint64_t clamp(uint64_t us, uint64_t min_us, uint64_t max_us)
+{
+    return us < min_us ? min_us : us > max_us ? max_us : us;
+}
+
 /* A success: what a move takes, and so the minimum hold, is known better. */
 static void learn_time(struct hg_balance *balance, const struct hg_balance_conn *conn,
                        uint64_t now_us)
@@ -293,10 +302,8 @@ static void learn_time(struct hg_balance *balance, const struct hg_balance_conn 
     add_sample(conn->rebinding ? &balance->rebind : &balance->connect, now_us - conn->bound_us);
     balance->reconnect_us =
         mean_of(balance->rebind.count > 0 ? &balance->rebind : &balance->connect);
-    uint64_t hold_us = 2 * balance->reconnect_us;
-    balance->hold_us = hold_us < conf->hold_min_us   ? conf->hold_min_us
-                       : hold_us > conf->hold_max_us ? conf->hold_max_us
-                                                     : hold_us;
+    balance->hold_us = clamp(2 * balance->reconnect_us, conf->hold_min_us, conf->hold_max_us);
+    balance->slice_us = clamp(SLICE * balance->reconnect_us, conf->hold_min_us, conf->hold_max_us);
 }
 
 void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)

@@ -53,6 +53,13 @@ static inline bool hg_balance_movable(const struct hg_balance *balance,
            now_us - conn->up_us >= balance->reconnect_us;
 }
 
+/* Has the block had its slice of the ring with this connection? */
+static inline bool hg_balance_turn_is_over(const struct hg_balance *balance,
+                                           const struct hg_balance_conn *conn, uint64_t now_us)
+{
+    return now_us - conn->bound_us >= balance->slice_us;
+}
+
 /* Drains that may be in progress, and moves that a tick may plan: a twentieth of the capacity. */
 static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 {
