@@ -35,19 +35,12 @@ void hg_balance_drain(struct hg_balance *balance)
     balance->draining = true;
 }
 
-void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us)
-{
-    block->busy_us += (block->busy_count + block->draining) * (now_us - block->busy_told_us);
-    block->busy_told_us = now_us;
-}
-
-void hg_balance_freeze(struct hg_balance *balance, bool frozen, uint64_t now_us)
+void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 {
     if (balance->frozen && !frozen) {
         HG_LIST_EACH(node, &balance->active)
         {
             struct hg_balance_block *block = hg_balance_block_at(node);
-            hg_balance_count_busy(block, now_us);
             block->busy_us = block->arrivals = block->answers = 0;
         }
     }
@@ -73,7 +66,7 @@ void hg_balance_block_add(struct hg_balance *balance, struct hg_balance_block *b
                           uint64_t now_us)
 {
     memset(block, 0, sizeof *block);
-    block->busy_told_us = block->used_us = now_us;
+    block->used_us = now_us;
     hg_list_init(&block->starving);
     hg_list_init(&block->idle);
     hg_list_init(&block->busy);
@@ -186,7 +179,6 @@ static void enter(struct hg_balance *balance, struct hg_balance_conn *conn,
     struct hg_balance_block *old = conn->block;
     uint32_t *counter;
     if (old != NULL) {
-        hg_balance_count_busy(old, now_us);
         if ((counter = counter_of(old, conn->state)) != NULL) {
             assert(*counter > 0);
             (*counter)--;
@@ -200,7 +192,6 @@ static void enter(struct hg_balance *balance, struct hg_balance_conn *conn,
     conn->block = block;
     conn->since_us = now_us;
     if (block != NULL) {
-        hg_balance_count_busy(block, now_us);
         (*counter_of(block, state))++;
         hg_list_append(list_of(block, state), &conn->node);
         if (state == HG_BALANCE_IDLE)
@@ -319,7 +310,7 @@ void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_IDLE);
-    conn->block->used_us = now_us;
+    conn->block->used_us = conn->counted_us = now_us;
     unreserve(balance, conn);
     enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
 }

@@ -66,8 +66,6 @@ static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
     return balance->capacity < 20 ? 1 : balance->capacity / 20;
 }
 
-/* Adds busy time up to now (balance.c). */
-void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us);
 /* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
 void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
 void hg_balance_set_quotas(struct hg_balance *balance);

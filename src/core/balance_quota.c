@@ -51,10 +51,8 @@ static double service_of(const struct hg_balance *balance, const struct hg_balan
                                      : UNKNOWN_US;
 }
 
-static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us,
-                   uint64_t now_us)
+static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us)
 {
-    hg_balance_count_busy(block, now_us);
     bool traffic = block->arrivals + block->answers + block->waiters + block->busy_count +
                        block->coming + block->draining >
                    0;
@@ -99,7 +97,7 @@ void hg_balance_measure(struct hg_balance *balance, uint64_t now_us)
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
-        sample(balance, block, elapsed_us, now_us);
+        sample(balance, block, elapsed_us);
         busy += block->busy_avg;
         answers += block->answers_avg;
         if (is_over(balance, block)) {

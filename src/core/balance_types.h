@@ -35,9 +35,10 @@ struct hg_balance_conn {
     struct hg_balance_block *reserved; // DRAINING: who gets it
     struct hg_list node;               // of its block: idle, busy or others
     struct hg_list lru;                // of the domain: idle ones, longest idle first
-    uint64_t bound_us; // when its (re)binding began: the minimum hold counts from it
-    uint64_t up_us;    // when that had succeeded
-    uint64_t since_us; // when its state began
+    uint64_t bound_us;   // when its (re)binding began: the minimum hold counts from it
+    uint64_t up_us;      // when that had succeeded
+    uint64_t since_us;   // when its state began
+    uint64_t counted_us; // up to when its busy time is counted
 };
 
 /* One (server, identity). */
@@ -59,12 +60,12 @@ struct hg_balance_block {
     uint32_t idle_count, busy_count, coming, draining; // read: connections by state
     uint32_t incoming;                                 // read: drain elsewhere, reserved for it
     uint32_t planned_in, planned_out;                  // by the rebalance under way
-    uint64_t busy_us, busy_told_us; // busy time since the last tick, counted up to then
-    uint64_t used_us;               // when a request last came, waited or was sent
-    uint64_t oldest_us;             // read: since when the oldest waiter waits, while there are any
-    struct hg_list idle;            // hg_balance_conn.node, longest idle first
-    struct hg_list busy;            // longest busy first
-    struct hg_list others;          // COMING and DRAINING
+    uint64_t busy_us;        // since the last tick, of connections, up to their last answers
+    uint64_t used_us;        // when a request last came, waited or was sent
+    uint64_t oldest_us;      // read: since when the oldest waiter waits, while there are any
+    struct hg_list idle;     // hg_balance_conn.node, longest idle first
+    struct hg_list busy;     // longest busy first
+    struct hg_list others;   // COMING and DRAINING
     struct hg_list starving; // of the domain: waiters and no connection; first come, first served
     double service_us;       // read: busy time of a connection per answer; 0: unknown
     double arrivals_avg, answers_avg, busy_avg, weight; // per tick; weighted, weights together

@@ -26,6 +26,7 @@ static void traffic(void)
     for (uint32_t b = 0; b < BLOCKS; b++) {
         blocks[b].arrivals += 1 + (b * 7 + (uint32_t)(now_us / HG_BALANCE_TICK_US)) % 13;
         blocks[b].answers += 1 + b % 5;
+        blocks[b].busy_us += 1000 + b * 37 % 9000;
     }
 }
 
@@ -87,7 +88,7 @@ void bench_balance_request(void)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0, c = 0; i < BENCH_BALANCE_PLANS; i++, c = (c + STRIDE) % conn_count) {
-        hg_balance_answered(conns[c].block, 1);
+        hg_balance_answered(&conns[c], 1, now_us);
         hg_balance_conn_idle(&balance, &conns[c], now_us);
         sum += hg_balance_plan_release(&balance, &conns[c], now_us).verb;
         hg_balance_arrived(&balance, conns[c].block, now_us);
