@@ -137,3 +137,14 @@ tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
+
+# Logins of links, ties of calls
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
+endif
+tests_flow_t_link_login_SOURCES = tests/flow/t_link_login.c $(PAIR)
+tests_flow_t_link_login_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
+tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)

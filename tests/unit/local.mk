@@ -335,3 +335,11 @@ tests_unit_t_keythrottleshare_LDADD = $(HG_HOT_TEST_LIBS)
 tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
+
+# Identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_identity
+endif
+tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
+tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
