@@ -27,3 +27,8 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 # rows
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
+# redis
+libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
+libback_a_SOURCES += \
+	src/back/redis_read.c src/back/redis_read.h \
+	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h

@@ -137,3 +137,13 @@ tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
+
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
