@@ -9,6 +9,7 @@
 #include "app/process.h"
 #include "back/embedded.h"
 #include "back/memcached.h"
+#include "back/redis.h"
 #include "back/upstream.h"
 #include "base/log.h"
 
@@ -26,11 +27,10 @@ static const struct kind *kind_of(enum hg_conf_kind kind);
 /* What there is to know of a kind of upstream. */
 struct kind {
     int (*share)(struct impl *impl, const struct hg_conf_upstream *conf, char why[512]);
-    struct hg_store *(*open)(struct impl *impl, struct hg_worker *worker);
+    struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
     void (*stats)(const char *name, const struct impl *impl, struct hg_job *job);
     /* Of stores made of servers: a worker's instance, and what its servers are. */
-    struct hg_store *(*store_new)(struct hg_upstream_shared *shared,
-                                  const struct hg_remote_place *place);
+    struct hg_store *(*store_new)(const struct impl *impl, const struct hg_remote_place *place);
     uint16_t default_port;
     uint32_t more_servers;
     bool flush_is_private; /* it empties one tenant only */
@@ -75,31 +75,27 @@ static void set_times(struct impl *impl, struct hg_store *store)
     hg_remote_set_times(store, &times);
 }
 
-static struct hg_store *open_remote(struct impl *impl, struct hg_worker *worker)
+static struct hg_store *open_remote(struct hg_upstream *upstream, struct hg_worker *worker)
 {
+    struct impl *impl = upstream->impl;
     const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
                                           &worker->blobs, &worker->outs,
                                           worker->index,  share_of(impl, worker->index)};
-    struct hg_store *store = impl->kind->store_new(impl->remote, &place);
+    struct hg_store *store = impl->kind->store_new(impl, &place);
     if (store != NULL)
         set_times(impl, store);
     return store;
 }
 
-static struct hg_store *open_embedded(struct impl *impl, struct hg_worker *worker)
+static struct hg_store *open_embedded(struct hg_upstream *upstream, struct hg_worker *worker)
 {
+    struct impl *impl = upstream->impl;
     struct hg_store *store = NULL;
     int rc = hg_embedded_store_new(impl->embedded, &worker->loop, &store);
     if (rc != 0)
-        hg_log_error("store=%s worker=%u msg=\"cannot open the store: %s\"", impl->embedded->where,
+        hg_log_error("upstream=%s worker=%u msg=\"cannot open the store: %s\"", upstream->name,
                      worker->index, strerror(-rc));
     return rc == 0 ? store : NULL;
-}
-
-static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worker *worker)
-{
-    struct impl *impl = upstream->impl;
-    return impl->kind->open(impl, worker);
 }
 
 static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
@@ -252,7 +248,7 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     upstream->kind = hg_conf_kind_name(conf->kind);
     atomic_init(&upstream->refs, 1);
     upstream->flush_is_private = impl->kind->flush_is_private;
-    upstream->open = open_store;
+    upstream->open = impl->kind->open;
     upstream->refresh = refresh_store;
     upstream->retire = retire;
     upstream->impl = impl;
@@ -363,13 +359,37 @@ void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
     char row[256];
     snprintf(row, sizeof row, "%s:kind", upstream->name);
     hg_job_stat(job, row, "%s", upstream->kind);
-    if (impl->remote != NULL)
-        memcached_stats(upstream->name, impl, job);
-    else
-        embedded_stats(upstream->name, impl, job);
+    impl->kind->stats(upstream->name, impl, job);
 }
 
 /* ---- the kinds ---- */
+
+static struct hg_store *new_memcached(const struct impl *impl, const struct hg_remote_place *place)
+{
+    return hg_memcached_store_new(impl->remote, place);
+}
+
+static struct hg_redis_conf redis_conf(const struct impl *impl)
+{
+    return (struct hg_redis_conf){
+        .plain = impl->remote->conf.redis_plain,
+        .ranges = impl->remote->conf.ranges,
+        .max_value_bytes = (uint32_t)impl->process->file->max_value_bytes,
+    };
+}
+
+static struct hg_store *new_redis(const struct impl *impl, const struct hg_remote_place *place)
+{
+    const struct hg_redis_conf conf = redis_conf(impl);
+    return hg_redis_store_new(impl->remote, place, &conf);
+}
+
+static struct hg_store *new_cluster(const struct impl *impl, const struct hg_remote_place *place)
+{
+    (void)impl;
+    (void)place;
+    return NULL;
+}
 
 static const struct kind kinds[] = {
     [HG_CONF_KIND_EMBEDDED] = {.share = share_embedded,
@@ -379,17 +399,17 @@ static const struct kind kinds[] = {
     [HG_CONF_KIND_MEMCACHED] = {.share = share_remote,
                                 .open = open_remote,
                                 .stats = remote_stats,
-                                .store_new = hg_memcached_store_new,
+                                .store_new = new_memcached,
                                 .default_port = HG_RING_PORT},
     [HG_CONF_KIND_REDIS] = {.share = share_remote,
                             .open = open_remote,
                             .stats = remote_stats,
-                            .store_new = hg_redis_store_new,
+                            .store_new = new_redis,
                             .default_port = REDIS_PORT},
     [HG_CONF_KIND_REDIS_CLUSTER] = {.share = share_remote,
                                     .open = open_remote,
                                     .stats = remote_stats,
-                                    .store_new = hg_redis_cluster_store_new,
+                                    .store_new = new_cluster,
                                     .default_port = REDIS_PORT,
                                     .more_servers = CLUSTER_NODES_MAX},
 };
