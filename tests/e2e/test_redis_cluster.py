@@ -231,28 +231,26 @@ def test_a_table_with_ranges_moves(cluster):
     """Index and rows on two nodes for a while: refused for a moment at most, whole afterwards."""
     with over(cluster, upstream={"ranges": "on"}) as daemon, client_of(daemon) as client:
         rows = Rows(client, "movers")
-        for n in range(60):
+        for n in range(20):
             assert rows.insert("r%02d" % n, n=n).affected == 1
         slot = slot_of(b"movers")
         source = cluster.owner(slot)
         target = other_master(cluster, source)
         cluster.start_move(slot, target)
-        cluster.move_keys(slot, source, target, 30)
-        statuses = collections.Counter()
-        for n in range(60):
+        cluster.move_keys(slot, source, target, 10)
+        for n in range(0, 20, 3):
             reply = rows.put("r%02d" % n, n=n + 100)
-            statuses[reply.status] += 1
             assert reply.status in (0, St.ETMPFAIL, *DOWN, St.QUEUE_TIMEOUT), reply
-            if reply.status == 0:
-                assert rows.table(T.GET, "r%02d" % n).status in (0, St.ETMPFAIL, *DOWN)
+        # Reads have one key each.
+        assert all(rows.get("r%02d" % n)["n"] in (n, n + 100) for n in range(20))
         while cluster.move_keys(slot, source, target):
             pass
         cluster.end_move(slot, source, target)
         cluster.wait_ok()
-        assert len(rows.query()) == 60
-        for n in range(60):
+        assert len(rows.query()) == 20
+        for n in range(20):
             assert rows.put("r%02d" % n, n=n + 200).affected == 1
-        assert [c["n"] for _, c in rows.query()] == list(range(200, 260))
+        assert [c["n"] for _, c in rows.query()] == list(range(200, 220))
 
 
 class Writers:
