@@ -140,7 +140,7 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again
 endif
 REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
 HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -161,3 +161,6 @@ REDISSCENE = tests/flow/redisscene.h $(REDISD)
 tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
 tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
+tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)
