@@ -336,13 +336,6 @@ tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
-# Identities
-if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_identity
-endif
-tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
-tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
-tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_redis_read
@@ -361,3 +354,10 @@ tests_unit_t_conf_redis_LDADD = $(t_app_libs)
 tests_unit_t_conf_logins_SOURCES = tests/unit/t_conf_logins.c tests/unit/apphelp.h
 tests_unit_t_conf_logins_CFLAGS = $(t_app_cflags)
 tests_unit_t_conf_logins_LDADD = $(t_app_libs)
+# Identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_identity
+endif
+tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
+tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
