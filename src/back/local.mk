@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libback.a
 libback_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(MEMCACHED_CFLAGS) \
-	$(XXHASH_CFLAGS)
+	$(XXHASH_CFLAGS) $(HIREDIS_CFLAGS)
 libback_a_SOURCES = src/back/store.h
 # memcached servers
 libback_a_SOURCES += \
@@ -27,3 +27,5 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 # rows
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
+# Redis Cluster
+libback_a_SOURCES += src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h

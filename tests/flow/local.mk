@@ -137,3 +137,13 @@ tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
+
+# Redis Cluster
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_slotsask
+endif
+CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
+HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_slotsask_SOURCES = tests/flow/t_slotsask.c $(CLUSTERD)
+tests_flow_t_slotsask_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_slotsask_LDADD = $(HG_BACK_TEST_LIBS)

@@ -335,3 +335,14 @@ tests_unit_t_keythrottleshare_LDADD = $(HG_HOT_TEST_LIBS)
 tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
+
+# Redis Cluster: slots and topology
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply
+endif
+tests_unit_t_keyslot_SOURCES = tests/unit/t_keyslot.c
+tests_unit_t_keyslot_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
+tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_slotsreply_LDADD = $(HG_LIBS_BACK) $(CMOCKA_LIBS)
