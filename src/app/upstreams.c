@@ -22,7 +22,7 @@ struct impl {
     struct hg_upstream_shared *memcached;
     uint32_t max_connections; /* to a server, of the whole process */
     pthread_mutex_t lock;
-    struct hg_memcached_times times; /* under lock */
+    struct hg_remote_times times; /* under lock */
 };
 
 static void free_impl(struct impl *impl)
@@ -48,15 +48,16 @@ static uint32_t share_of(const struct impl *impl, unsigned worker)
 
 static struct hg_store *open_memcached(struct impl *impl, struct hg_worker *worker)
 {
-    struct hg_store *store =
-        hg_memcached_store_new(impl->memcached, &worker->loop, &worker->mailbox, &worker->blobs,
-                               &worker->outs, worker->index, share_of(impl, worker->index));
+    const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
+                                          &worker->blobs, &worker->outs,
+                                          worker->index,  share_of(impl, worker->index)};
+    struct hg_store *store = hg_memcached_store_new(impl->memcached, &place);
     if (store == NULL)
         return NULL;
     pthread_mutex_lock(&impl->lock);
-    struct hg_memcached_times times = impl->times;
+    struct hg_remote_times times = impl->times;
     pthread_mutex_unlock(&impl->lock);
-    hg_memcached_store_set_times(store, &times);
+    hg_remote_set_times(store, &times);
     return store;
 }
 
@@ -79,9 +80,9 @@ static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
     if (impl->kind != HG_CONF_KIND_MEMCACHED)
         return;
     pthread_mutex_lock(&impl->lock);
-    struct hg_memcached_times times = impl->times;
+    struct hg_remote_times times = impl->times;
     pthread_mutex_unlock(&impl->lock);
-    hg_memcached_store_set_times(store, &times);
+    hg_remote_set_times(store, &times);
 }
 
 /* ---- shared parts ---- */
@@ -118,9 +119,9 @@ static void retire(struct hg_upstream *upstream)
     release_slot(process, slot);
 }
 
-static struct hg_memcached_times times_of(const struct hg_conf_upstream *conf)
+static struct hg_remote_times times_of(const struct hg_conf_upstream *conf)
 {
-    return (struct hg_memcached_times){
+    return (struct hg_remote_times){
         (uint32_t)conf->connect_timeout_ms, (uint32_t)conf->backend_timeout_ms,
         (uint32_t)conf->queue_timeout_ms, (uint32_t)conf->reconnect_max_ms};
 }
@@ -128,9 +129,9 @@ static struct hg_memcached_times times_of(const struct hg_conf_upstream *conf)
 static int share_memcached(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
 {
     struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
-    struct hg_memcached_conf to;
+    struct hg_remote_conf to;
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
-    hg_memcached_conf_init(&to);
+    hg_remote_conf_init(&to);
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
         servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
                                              (uint32_t)conf->servers[i].weight};

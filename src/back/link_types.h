@@ -28,6 +28,7 @@ enum hg_link_state {
 enum hg_link_why {
     HG_LINK_REFUSED,    /* nobody listens there */
     HG_LINK_NO_CONNECT, /* the connection or the handshake failed otherwise */
+    HG_LINK_REJECTED,   /* the server does not let this identity in */
     HG_LINK_CLOSED,     /* by the server, or broken on the way */
     HG_LINK_GARBAGE,    /* a reply that is none, or not the one expected */
     HG_LINK_SILENT,     /* no byte for too long */
@@ -41,7 +42,8 @@ struct hg_link_slot {
     uint64_t expire_us;
     uint32_t bytes; /* of the request */
     uint8_t tag;
-    bool moved; /* came from another link, and does not move again */
+    uint8_t before; /* plain replies that come before the one to the request */
+    bool moved;     /* came from another link, and does not move again */
 };
 
 struct hg_link_limits {
@@ -63,6 +65,10 @@ struct hg_link_owner {
     void (*on_answers)(struct hg_link *link, uint32_t in_time, uint64_t waited_us);
     /* The call is about to be answered HG_FAULT_TIMEOUT. */
     void (*on_timeout)(struct hg_link *link, const struct hg_call *call, uint64_t waited_us);
+    /* The server did not carry out the call and wants it said again; it is on no link any more. To
+       be submitted anew, or answered with reply->result; spans hold during this call only. NULL
+       where the dialect knows no such replies. */
+    void (*on_again)(struct hg_link *link, struct hg_call *call, const struct hg_reply *reply);
     /* The link is DEAD and closed; `was` is its last state. Every slot must be settled. */
     void (*on_end)(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error);
 };
@@ -94,7 +100,9 @@ struct hg_link {
     void *pool;          /* the owner */
     uint32_t pool_index; /* the owner's use */
     uint32_t keepalive_s;
-    const char *server; /* for results */
+    const char *server;                 /* for results */
+    const struct hg_identity *identity; /* the owner's; may be NULL */
+    void *reader;                       /* the dialect's */
     const struct hg_addrs *addrs;
     uint32_t tried; /* addresses that failed */
     int fd;

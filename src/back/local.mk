@@ -2,18 +2,22 @@ noinst_LIBRARIES += libback.a
 libback_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(MEMCACHED_CFLAGS) \
 	$(XXHASH_CFLAGS) $(HIREDIS_CFLAGS)
 libback_a_SOURCES = src/back/store.h
-# memcached servers
+# servers, and memcached
 libback_a_SOURCES += \
 	src/back/addrs.h \
 	src/back/dialect.c src/back/dialect.h \
+	src/back/domain.c src/back/domain.h \
 	src/back/flush.c src/back/flush.h \
 	src/back/hub.c src/back/hub.h \
+	src/back/identity.c src/back/identity.h \
 	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_types.h \
-	src/back/memcached.c src/back/memcached.h src/back/memcached_in.h \
+	src/back/memcached.c src/back/memcached.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
+	src/back/remote.c src/back/remote.h \
 	src/back/resolve.c src/back/resolve.h \
 	src/back/ring.c src/back/ring.h \
 	src/back/server.c src/back/server.h \
+	src/back/tie.c src/back/tie.h \
 	src/back/upstream.c src/back/upstream.h \
 	src/back/upstream_stats.c src/back/upstream_stats.def src/back/upstream_stats.h
 # embedded

@@ -20,11 +20,13 @@ static struct hg_call *call_at(struct hg_list *node)
 
 static void wake(struct hg_hub_wake *hub_wake);
 
-void hg_pool_init(struct hg_pool *pool, struct hg_server *server, struct hg_hub *hub,
+void hg_pool_init(struct hg_pool *pool, struct hg_server *server,
+                  const struct hg_identity *identity, struct hg_hub *hub,
                   const struct hg_pool_conf *conf, struct hg_resolver *resolver, uint32_t worker)
 {
     memset(pool, 0, sizeof *pool);
     pool->server = server;
+    pool->identity = identity;
     pool->hub = hub;
     pool->conf = conf;
     pool->resolver = resolver;
@@ -43,6 +45,7 @@ static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg
 {
     const struct hg_result result = {.fault = fault, .server = pool->server->address};
     call->place.pending = false;
+    hg_tie_end(call);
     call->on_done(call, &result);
     return HG_SUBMIT_TAKEN;
 }
@@ -199,6 +202,7 @@ static void leave_line(struct hg_pool *pool, struct hg_call *call)
 void hg_pool_cancel(struct hg_pool *pool, struct hg_call *call)
 {
     leave_line(pool, call);
+    hg_tie_end(call);
 }
 
 void hg_pool_wake_later(struct hg_pool *pool)

@@ -45,9 +45,16 @@
 /* Requests of a client that follow the one that had waited, before the next client's. */
 #define HG_POOL_BURST 15
 
+struct hg_pool;
+struct hg_remote;
+
 /* Of all pools of a store. */
 struct hg_pool_conf {
     const struct hg_dialect *dialect;
+    struct hg_remote *store;
+    /* As a link's owner's; NULL where the dialect knows no such replies. */
+    void (*on_again)(struct hg_remote *store, struct hg_pool *pool, struct hg_link *link,
+                     struct hg_call *call, const struct hg_reply *reply);
     struct hg_link_limits link;
     uint32_t share;     /* connections that this worker may have to a server */
     uint32_t queue_max; /* calls that may wait */
@@ -59,6 +66,7 @@ struct hg_pool_conf {
 
 struct hg_pool {
     struct hg_server *server;
+    const struct hg_identity *identity; /* whose connections these are */
     struct hg_hub *hub;
     const struct hg_pool_conf *conf;
     struct hg_upstream_counters *counters;
@@ -94,7 +102,8 @@ struct hg_pool {
     struct hg_addrs addrs;      /* for `coming` */
 };
 
-void hg_pool_init(struct hg_pool *pool, struct hg_server *server, struct hg_hub *hub,
+void hg_pool_init(struct hg_pool *pool, struct hg_server *server,
+                  const struct hg_identity *identity, struct hg_hub *hub,
                   const struct hg_pool_conf *conf, struct hg_resolver *resolver, uint32_t worker);
 /* Answers every call (HG_FAULT_LOST), ends every link. */
 void hg_pool_fini(struct hg_pool *pool);

@@ -74,6 +74,7 @@ static struct hg_link *add_link(struct hg_pool *pool)
         return NULL;
     link->server = pool->server->address;
     link->keepalive_s = pool->conf->keepalive_s;
+    link->identity = pool->identity;
     link->pool_index = pool->link_count;
     pool->links[pool->link_count++] = link;
     return link;
@@ -224,7 +225,7 @@ static struct hg_link *move_target(void *arg, const struct hg_call *call)
     if (!move->untouched && (call->op != HG_OP_GET || !hg_retry_take(&pool->retry)))
         return NULL;
     struct hg_link *link = hg_pool_pick(pool);
-    if (link == NULL && pool->coming != NULL && !pool->coming->probe)
+    if (link == NULL && pool->coming != NULL && hg_link_takes_early(pool->coming))
         link = pool->coming;
     return link != NULL && hg_link_has_room(link) ? link : NULL;
 }
@@ -235,6 +236,7 @@ static void log_end(const struct hg_pool *pool, const struct hg_link *link, enum
     static const char *const texts[] = {
         [HG_LINK_REFUSED] = "cannot connect",
         [HG_LINK_NO_CONNECT] = "cannot connect",
+        [HG_LINK_REJECTED] = "cannot log in",
         [HG_LINK_CLOSED] = "connection lost",
         [HG_LINK_GARBAGE] = "connection closed for a bad reply",
         [HG_LINK_SILENT] = "connection closed, the server is silent",
@@ -271,9 +273,9 @@ static void account_end(struct hg_pool *pool, const struct hg_link *link, enum h
     pool->coming = NULL;
     hg_resolve_forget(pool->resolver, pool->resolve);
     pool->resolve = NULL;
-    if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY) {
+    if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY || why == HG_LINK_REJECTED) {
         hg_server_tell_abandoned(pool->server, pool->worker, pool->coming_kind);
-        pool->ask_again_us = now_us + ASK_AGAIN_US;
+        pool->ask_again_us = now_us + (why == HG_LINK_REJECTED ? SECOND_US : ASK_AGAIN_US);
         return;
     }
     pool->trial_failed = pool->hung;
@@ -307,11 +309,18 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
         hg_pool_wake_later(pool);
 }
 
+static void on_again(struct hg_link *link, struct hg_call *call, const struct hg_reply *reply)
+{
+    struct hg_pool *pool = link->pool;
+    pool->conf->on_again(pool->conf->store, pool, link, call, reply);
+}
+
 static const struct hg_link_owner owner = {
     .on_ready = on_ready,
     .on_room = on_room,
     .on_answers = on_answers,
     .on_timeout = on_timeout,
+    .on_again = on_again,
     .on_end = on_end,
 };
 

@@ -39,6 +39,7 @@
 
 struct hg_store;
 struct hg_link;
+struct hg_tie;
 
 enum hg_submit { HG_SUBMIT_TAKEN, HG_SUBMIT_WAIT };
 
@@ -79,13 +80,18 @@ struct hg_call_place {
     bool pending;         /* taken and not answered */
     bool waiting;
     void *extra;
+    struct hg_tie *tie; /* see back/tie.h; NULL but for few calls */
+    uint64_t made_cas;  /* of a write that goes without the server's: what it will be */
 };
 
 struct hg_call {
     /* what is asked: set before submit */
     enum hg_op op;
     uint32_t tenant_id; /* embedded store: which key space */
-    uint32_t key_hash;  /* of the key without prefix; any good hash, the same for equal keys */
+    uint32_t
+        identity; /* as whom it goes to the server, see back/identity.h; 0: the upstream's own */
+    bool row;     /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
+    uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
     struct hg_span value;
@@ -128,6 +134,7 @@ struct hg_range_end {
 
 struct hg_range_call {
     uint32_t tenant_id;
+    uint32_t identity;
     struct hg_span prefix;
     struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
     bool reverse;            /* from the last to the first */

@@ -44,8 +44,7 @@ void solo_fini(struct solo *solo)
 void solo_bear_silence(struct solo *solo)
 {
     for (uint32_t w = 0; w < solo->workers; w++)
-        HG_CONTAINER_OF(solo->stores[w], struct hg_memcached_store, base)
-            ->pool_conf.link.silent_us = 3600000000;
+        hg_remote_of(solo->stores[w])->pool_conf.link.silent_us = 3600000000;
 }
 
 uint64_t solo_stat(struct solo *solo, enum hg_upstream_stat stat)
