@@ -147,3 +147,13 @@ HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
 tests_flow_t_slotsask_SOURCES = tests/flow/t_slotsask.c $(CLUSTERD)
 tests_flow_t_slotsask_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_slotsask_LDADD = $(HG_BACK_TEST_LIBS)
+# Logins of links, ties of calls
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
+endif
+tests_flow_t_link_login_SOURCES = tests/flow/t_link_login.c $(PAIR)
+tests_flow_t_link_login_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
+tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)

@@ -346,3 +346,10 @@ tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
 tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
 tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_slotsreply_LDADD = $(HG_LIBS_BACK) $(CMOCKA_LIBS)
+# Identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_identity
+endif
+tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
+tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
