@@ -32,4 +32,8 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
 # Redis Cluster
-libback_a_SOURCES += src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
+libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
+	src/back/rediscluster_again.c src/back/rediscluster_in.h src/back/rediscluster_refresh.c \
+	src/back/rediscluster_shared.c src/back/rediscluster_stats.def \
+	src/back/topology.c src/back/topology.h \
+	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h

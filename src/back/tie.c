@@ -17,6 +17,7 @@ static void run(struct hg_hub_wake *wake)
         struct hg_call *call = HG_CONTAINER_OF(node, struct hg_tie, node)->call;
         hg_list_remove(node);
         call->place.waiting = false;
+        hg_tie_end(call); /* whoever is told that there is room may not come back */
         call->on_room(call);
     }
 }
@@ -128,6 +129,8 @@ void hg_tie_end_slow(struct hg_call *call)
     }
     if (tie->before != NULL)
         tie->before->place.tie->behind = NULL;
+    if (tie->on_room != NULL)
+        call->on_room = tie->on_room;
     hg_list_remove(&tie->node);
     hg_blob_unref(tie->bytes);
     hg_blob_unref(tie->value);

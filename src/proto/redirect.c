@@ -76,22 +76,28 @@ static struct hg_span next_word(struct hg_span *text)
     return word;
 }
 
-bool hg_redirect_decode(struct hg_span text, const char *asked, struct hg_redirect *ret)
+bool hg_redirect_target(struct hg_span where, const char *asked,
+                        char ret_address[HG_REDIRECT_ADDRESS])
 {
-    struct hg_span kind = next_word(&text), slot_text = next_word(&text), where = next_word(&text);
-    uint64_t slot, port;
+    uint64_t port;
     size_t colon = where.len;
-    if (!hg_span_is(kind, "ASK") && !hg_span_is(kind, "MOVED"))
-        return false;
     while (colon > 0 && where.at[colon - 1] != ':')
         colon--;
-    if (text.len > 0 || colon == 0 || !read_number(slot_text, &slot) || slot >= HG_KEYSLOTS ||
-        !read_number(hg_span(where.at + colon, where.len - colon), &port))
+    if (colon == 0 || !read_number(hg_span(where.at + colon, where.len - colon), &port))
         return false;
     struct hg_span host = hg_span(where.at, colon - 1);
     if (host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']')
         host = hg_span(host.at + 1, host.len - 2);
-    if (!hg_redirect_address(host, port, asked, ret->address))
+    return hg_redirect_address(host, port, asked, ret_address);
+}
+
+bool hg_redirect_decode(struct hg_span text, const char *asked, struct hg_redirect *ret)
+{
+    struct hg_span kind = next_word(&text), slot_text = next_word(&text), where = next_word(&text);
+    uint64_t slot;
+    if ((!hg_span_is(kind, "ASK") && !hg_span_is(kind, "MOVED")) || text.len > 0 ||
+        !read_number(slot_text, &slot) || slot >= HG_KEYSLOTS ||
+        !hg_redirect_target(where, asked, ret->address))
         return false;
     ret->ask = hg_span_is(kind, "ASK");
     ret->slot = (uint16_t)slot;

@@ -29,6 +29,10 @@ struct hg_redirect {
 HG_MUST_USE bool hg_redirect_decode(struct hg_span text, const char *asked,
                                     struct hg_redirect *ret);
 
+/* The address that a redirect names, "HOST:PORT" or ":PORT". False as above. */
+HG_MUST_USE bool hg_redirect_target(struct hg_span where, const char *asked,
+                                    char ret_address[HG_REDIRECT_ADDRESS]);
+
 /* The address of a server by the host and port that another one gave for it. No host, or an empty
    one: that of `asked`. False: no such address can be ("?", odd characters, too long, port 0, or
    `asked` is a unix socket). */
