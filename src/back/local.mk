@@ -37,3 +37,8 @@ libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
 	src/back/rediscluster_shared.c src/back/rediscluster_stats.def \
 	src/back/topology.c src/back/topology.h \
 	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
+# redis
+libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
+libback_a_SOURCES += \
+	src/back/redis_read.c src/back/redis_read.h \
+	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h

@@ -157,3 +157,12 @@ tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
 tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
