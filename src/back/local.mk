@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libback.a
 libback_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(MEMCACHED_CFLAGS) \
-	$(XXHASH_CFLAGS) $(HIREDIS_CFLAGS)
+	$(XXHASH_CFLAGS)
 libback_a_SOURCES = src/back/store.h
 # servers, and memcached
 libback_a_SOURCES += \

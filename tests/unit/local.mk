@@ -345,7 +345,7 @@ tests_unit_t_keyslot_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
 tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
 tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_t_slotsreply_LDADD = $(HG_LIBS_BACK) $(CMOCKA_LIBS)
+tests_unit_t_slotsreply_LDADD = libback.a libproto.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
 # Identities
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_identity
