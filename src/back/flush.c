@@ -13,7 +13,7 @@ struct part {
 struct flush {
     struct hg_call *call; /* NULL: its client has gone */
     struct hg_result worst;
-    bool is_bad;   /* `worst` is no success */
+    bool is_bad; /* `worst` is no success */
     uint32_t count;
     uint32_t left; /* parts without an answer; one more while they are submitted */
     struct part parts[];

@@ -5,6 +5,11 @@
 #include <errno.h>
 #include <openssl/evp.h>
 
+#define HG_REDIS_SCRIPT(name, text)                                                                \
+    _Static_assert(sizeof(text) <= HG_REDIS_SCRIPT_MAX, "script " #name " is too long");
+#include "back/redis_script.def"
+#undef HG_REDIS_SCRIPT
+
 static const struct hg_span texts[HG_REDIS_SCRIPTS] = {
 #define HG_REDIS_SCRIPT(name, text)                                                                \
     [HG_REDIS_SCRIPT_##name] = {(const uint8_t *)(text), sizeof(text) - 1},

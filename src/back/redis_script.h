@@ -10,7 +10,8 @@
 #include "base/attr.h"
 #include "base/span.h"
 
-#define HG_REDIS_SHA_BYTES 40 /* hexadecimal */
+#define HG_REDIS_SHA_BYTES  40   /* hexadecimal */
+#define HG_REDIS_SCRIPT_MAX 4096 /* bytes of a script */
 
 enum hg_redis_script {
 #define HG_REDIS_SCRIPT(name, text) HG_REDIS_SCRIPT_##name,

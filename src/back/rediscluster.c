@@ -31,10 +31,10 @@ static void put_in_list(struct hg_list *list, struct hg_call *call)
 
 void hg_rediscluster_put_early(struct hg_rediscluster_store *store, struct hg_call *call)
 {
-    call->place.since_us = store->remote.hub.loop->now_us;
+    call->place.since_us = store->redis.remote.hub.loop->now_us;
     put_in_list(&store->early, call);
     hg_counter_set(&store->counters->values[HG_REDISCLUSTER_EARLY], ++store->early_count);
-    hg_remote_get_busy(&store->remote);
+    hg_remote_get_busy(&store->redis.remote);
 }
 
 void hg_rediscluster_put_later(struct hg_rediscluster_store *store, struct hg_call *call,
@@ -43,7 +43,7 @@ void hg_rediscluster_put_later(struct hg_rediscluster_store *store, struct hg_ca
     call->place.since_us = due_us;
     put_in_list(&store->later, call);
     hg_counter_set(&store->counters->values[HG_REDISCLUSTER_LATER], ++store->later_count);
-    hg_remote_get_busy(&store->remote);
+    hg_remote_get_busy(&store->redis.remote);
 }
 
 /* Those that were sent away have a tie, those that are early have not. */
@@ -91,10 +91,10 @@ static bool is_blind(struct hg_rediscluster_store *store)
 /* There is no topology yet: the call waits, unless all servers were asked in vain. */
 static enum hg_submit wait_early(struct hg_rediscluster_store *store, struct hg_call *call)
 {
-    hg_rediscluster_refresh(store, store->remote.hub.loop->now_us);
-    if (store->remote.draining || is_blind(store))
+    hg_rediscluster_refresh(store, store->redis.remote.hub.loop->now_us);
+    if (store->redis.remote.draining || is_blind(store))
         return refuse_blind(store, call);
-    if (store->early_count >= store->remote.pool_conf.queue_max)
+    if (store->early_count >= store->redis.remote.pool_conf.queue_max)
         return hg_remote_refuse(call, HG_FAULT_QUEUE_FULL, HG_SPAN_NONE, NULL);
     hg_rediscluster_put_early(store, call);
     return HG_SUBMIT_WAIT;
@@ -129,7 +129,7 @@ static void expire_early(struct hg_rediscluster_store *store, uint64_t now_us)
     hg_list_splice(&old, &store->early);
     while ((node = hg_list_first(&old)) != NULL) {
         struct hg_call *call = HG_CONTAINER_OF(node, struct hg_call, place.node);
-        uint64_t end_us = call->place.since_us + store->remote.pool_conf.queue_timeout_us;
+        uint64_t end_us = call->place.since_us + store->redis.remote.pool_conf.queue_timeout_us;
         if (call->deadline_us != 0 && call->deadline_us < end_us)
             end_us = call->deadline_us;
         if (now_us < end_us) {
@@ -149,7 +149,7 @@ uint32_t hg_rediscluster_slot(const struct hg_rediscluster_store *store, const s
     uint8_t key[HG_REDIS_KEY_MAX + 8];
     if (HG_UNLIKELY(call->prefix.len + call->key.len > HG_REDIS_KEY_MAX))
         return 0; /* any server: it is refused before it is sent */
-    size_t len = hg_redis_key(&store->shared->dialect.style, call->prefix, call->key, key);
+    size_t len = hg_redis_key(&store->redis.dialect.style, call->prefix, call->key, key);
     return hg_keyslot_of(hg_span(key, len));
 }
 
@@ -163,55 +163,25 @@ enum hg_submit hg_rediscluster_refuse_slot(struct hg_rediscluster_store *store,
     return hg_remote_refuse(call, HG_FAULT_DOWN, hg_span(text, (size_t)len), NULL);
 }
 
-/* Must the call wait for the earlier one of its client for this key? Not a read for a read that is
-   on a link: they use the same one. */
-static bool must_follow(const struct hg_call *call)
+/* Sends a call to the owner of its slot. */
+static enum hg_submit route(struct hg_redis *redis, struct hg_call *call)
 {
-    const struct hg_call *after = call->after;
-    return after->place.store == call->place.store &&
-           (after->place.waiting || call->op != HG_OP_GET || after->op != HG_OP_GET);
-}
-
-/* Sends the call to the server, with bytes kept until it is answered. */
-static enum hg_submit send_kept(struct hg_rediscluster_store *store, struct hg_call *call,
-                                uint32_t server)
-{
-    struct hg_span prefix = call->prefix, key = call->key, value = call->value;
-    struct hg_blob *blob = call->blob;
-    if (HG_UNLIKELY(!hg_tie_keep(&store->remote.ties, call)))
-        return hg_remote_refuse(call, HG_FAULT_MEMORY, HG_SPAN_NONE, NULL);
-    if (HG_LIKELY(hg_remote_submit(&store->remote, server, call) == HG_SUBMIT_TAKEN))
-        return HG_SUBMIT_TAKEN;
-    /* It comes again, or not: until then nothing is kept. */
-    call->prefix = prefix;
-    call->key = key;
-    call->value = value;
-    call->blob = blob;
-    hg_tie_end(call);
-    return HG_SUBMIT_WAIT;
-}
-
-static enum hg_submit submit(struct hg_store *base, struct hg_call *call)
-{
-    struct hg_rediscluster_store *store = store_at(base);
-    call->place.store = base;
-    if (HG_UNLIKELY(store->remote.closing))
+    struct hg_rediscluster_store *store = hg_rediscluster_of(&redis->remote);
+    if (HG_UNLIKELY(redis->remote.closing))
         return hg_remote_refuse(call, HG_FAULT_DOWN, HG_SPAN_NONE, NULL);
     if (HG_UNLIKELY(hg_topology_version(&store->shared->topology) != store->map.version))
         hg_rediscluster_adopt(store);
     if (HG_UNLIKELY(store->map.version == 0))
         return wait_early(store, call);
-    if (HG_UNLIKELY(call->op == HG_OP_FLUSH))
-        return hg_flush_submit(&store->remote, call);
-    if (HG_UNLIKELY(call->after != NULL) && must_follow(call))
-        return hg_tie_behind(&store->remote.ties, call, call->after)
-                   ? HG_SUBMIT_WAIT
-                   : hg_remote_refuse(call, HG_FAULT_MEMORY, HG_SPAN_NONE, NULL);
+    if (HG_UNLIKELY(call->op == HG_OP_FLUSH)) {
+        hg_tie_end(call); /* each part of it is a call of its own */
+        return hg_flush_submit(&redis->remote, call);
+    }
     uint32_t slot = hg_rediscluster_slot(store, call);
     uint32_t server = store->map.owner[slot];
     if (HG_UNLIKELY(server == HG_SLOTS_NONE))
         return hg_rediscluster_refuse_slot(store, call, slot);
-    return send_kept(store, call, server);
+    return hg_remote_submit(&redis->remote, server, call);
 }
 
 static void cancel(struct hg_store *base, struct hg_call *call)
@@ -221,7 +191,7 @@ static void cancel(struct hg_store *base, struct hg_call *call)
         hg_rediscluster_leave_list(store, call);
         hg_tie_end(call);
     } else if (call->op == HG_OP_FLUSH) {
-        hg_flush_cancel(&store->remote, call);
+        hg_flush_cancel(&store->redis.remote, call);
     } else {
         hg_remote_cancel(base, call);
     }
@@ -239,7 +209,7 @@ static const char *where(struct hg_store *base, struct hg_span prefix, struct hg
 static bool is_flushed(const struct hg_remote *remote, uint32_t server)
 {
     const struct hg_rediscluster_store *store =
-        HG_CONTAINER_OF(remote, const struct hg_rediscluster_store, remote);
+        HG_CONTAINER_OF(remote, const struct hg_rediscluster_store, redis.remote);
     return server < HG_TOPOLOGY_SERVERS && hg_topology_bit(store->map.owns, server);
 }
 
@@ -267,23 +237,33 @@ static bool drained(struct hg_store *base)
 static void free_all(struct hg_store *base)
 {
     struct hg_rediscluster_store *store = store_at(base);
-    store->remote.closing = true; /* what is asked for from here on is refused */
+    store->redis.remote.closing = true; /* what is asked for from here on is refused */
     hg_rediscluster_refresh_fini(store);
     hg_list_remove(&store->wake.node);
     fail_list(store, &store->early);
     fail_list(store, &store->later);
-    hg_remote_fini(&store->remote);
+    hg_redis_fini(&store->redis);
     free(store);
 }
 
 static const struct hg_store_ops ops = {
     .kind = "redis-cluster",
-    .submit = submit,
+    .submit = hg_redis_submit,
     .cancel = cancel,
+    .range = hg_redis_range,
+    .cancel_range = hg_redis_cancel_range,
     .where = where,
     .drain = hg_remote_drain,
     .drained = drained,
     .free = free_all,
+};
+
+static const struct hg_redis_kind kind = {
+    .ops = &ops,
+    .all_again = true,
+    .route = route,
+    .on_again = hg_rediscluster_on_again,
+    .on_tick = on_tick,
 };
 
 struct hg_store *hg_rediscluster_store_new(struct hg_rediscluster_shared *shared,
@@ -294,12 +274,6 @@ struct hg_store *hg_rediscluster_store_new(struct hg_rediscluster_shared *shared
         return NULL;
     store->shared = shared;
     store->counters = &shared->counters[place->worker];
-    store->kind = (struct hg_remote_kind){
-        .dialect = &shared->dialect.base,
-        .on_again = hg_rediscluster_on_again,
-        .on_tick = on_tick,
-        .is_flushed = is_flushed,
-    };
     memset(store->map.owner, 0xff, sizeof store->map.owner);
     hg_list_init(&store->early);
     hg_list_init(&store->later);
@@ -308,11 +282,12 @@ struct hg_store *hg_rediscluster_store_new(struct hg_rediscluster_shared *shared
         free(store);
         return NULL;
     }
-    if (hg_remote_init(&store->remote, &ops, &store->kind, shared->upstream, place) != 0) {
+    if (hg_redis_init(&store->redis, &kind, shared->upstream, place, &shared->redis) != 0) {
         hg_slotsask_fini(&store->ask);
         free(store);
         return NULL;
     }
+    store->redis.kind.is_flushed = is_flushed;
     hg_rediscluster_refresh(store, place->loop->now_us);
-    return &store->remote.base;
+    return &store->redis.remote.base;
 }

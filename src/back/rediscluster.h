@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "back/redis_dialect.h"
+#include "back/redis.h"
 #include "back/remote.h"
 #include "back/topology.h"
 #include "back/upstream.h"
@@ -55,7 +55,7 @@ struct hg_rediscluster_counters {
 
 struct hg_rediscluster_shared {
     struct hg_upstream_shared *upstream;
-    struct hg_redis_dialect dialect;
+    struct hg_redis_conf redis;
     struct hg_topology topology;
     struct hg_rediscluster_counters *counters; /* one set for each worker */
 };

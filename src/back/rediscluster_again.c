@@ -17,13 +17,6 @@
 #define TRYAGAIN_US 10000 /* a few keys have been moved by then */
 #define READONLY_US 50000 /* a demotion comes with a promotion: half of the refresh's pause */
 
-static void answer(struct hg_call *call, const struct hg_result *result)
-{
-    call->place.pending = call->place.waiting = false;
-    hg_tie_end(call);
-    call->on_done(call, result);
-}
-
 static void give_up(struct hg_rediscluster_store *store, struct hg_call *call, const char *what)
 {
     char text[160];
@@ -39,7 +32,7 @@ static void send_on(struct hg_rediscluster_store *store, struct hg_call *call)
     struct hg_tie *tie = call->place.tie;
     uint32_t server = tie->server;
     call->after = NULL; /* it was looked at; nothing of this client is in front of it */
-    call->now_us = store->remote.hub.loop->now_us;
+    call->now_us = store->redis.remote.hub.loop->now_us;
     if (!tie->asking) {
         uint32_t slot = hg_rediscluster_slot(store, call);
         server = store->map.owner[slot];
@@ -49,7 +42,7 @@ static void send_on(struct hg_rediscluster_store *store, struct hg_call *call)
         }
     }
     /* If there is no room the call waits, and on_room below is called. */
-    (void)hg_remote_submit(&store->remote, server, call);
+    (void)hg_remote_submit(&store->redis.remote, server, call);
 }
 
 static void on_room(struct hg_call *call)
@@ -61,7 +54,7 @@ static void on_room(struct hg_call *call)
 /* Until when a call may be sent away: as long as it might have waited in line. */
 static uint64_t end_us(const struct hg_rediscluster_store *store, const struct hg_call *call)
 {
-    uint64_t end = call->place.tie->since_us + store->remote.pool_conf.queue_timeout_us;
+    uint64_t end = call->place.tie->since_us + store->redis.remote.pool_conf.queue_timeout_us;
     return call->deadline_us != 0 && call->deadline_us < end ? call->deadline_us : end;
 }
 
@@ -98,7 +91,6 @@ static void redirect(struct hg_rediscluster_store *store, const struct hg_pool *
     struct hg_tie *tie = call->place.tie;
     bool moved = reply->again == HG_AGAIN_MOVED;
     uint32_t server = read_redirect(store, pool, reply);
-    hg_rediscluster_count(store, moved ? HG_REDISCLUSTER_MOVED : HG_REDISCLUSTER_ASK);
     if (moved)
         hg_topology_want(&store->shared->topology, server);
     if (server == HG_SLOTS_NONE || reply->again_slot >= HG_KEYSLOTS) {
@@ -116,54 +108,89 @@ static void redirect(struct hg_rediscluster_store *store, const struct hg_pool *
     send_on(store, call);
 }
 
+/* The caller is not to hear of waiting from now on. */
+static void take_over(struct hg_rediscluster_store *store, struct hg_call *call)
+{
+    struct hg_tie *tie = call->place.tie;
+    if (tie->on_room != NULL)
+        return;
+    tie->on_room = call->on_room;
+    tie->since_us = store->redis.remote.hub.loop->now_us;
+    call->on_room = on_room;
+}
+
+/* What an answer tells of the cluster, whatever becomes of the call. */
+static void learn(struct hg_rediscluster_store *store, enum hg_again again)
+{
+    switch (again) {
+    case HG_AGAIN_MOVED:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_MOVED);
+        break;
+    case HG_AGAIN_ASK:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_ASK);
+        return;
+    case HG_AGAIN_TRYAGAIN:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_TRYAGAIN);
+        return;
+    case HG_AGAIN_READONLY:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_READONLY);
+        break;
+    case HG_AGAIN_DOWN:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_DOWN);
+        break;
+    case HG_AGAIN_NO:
+    case HG_AGAIN_NOSCRIPT:
+        return;
+    case HG_AGAIN_LOADING:
+        break;
+    }
+    hg_topology_want(&store->shared->topology, HG_SLOTS_NONE);
+}
+
+/* Sends the call to the owner again, a little later, unless that has gone on for too long. */
+static bool try_later(struct hg_rediscluster_store *store, struct hg_call *call, uint64_t pause_us)
+{
+    uint64_t now_us = store->redis.remote.hub.loop->now_us;
+    if (now_us >= end_us(store, call)) {
+        hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
+        return false;
+    }
+    call->place.tie->asking = false;
+    hg_rediscluster_put_later(store, call, now_us + pause_us);
+    return true;
+}
+
 void hg_rediscluster_on_again(struct hg_remote *remote, struct hg_pool *pool, struct hg_link *link,
                               struct hg_call *call, const struct hg_reply *reply)
 {
     struct hg_rediscluster_store *store = hg_rediscluster_of(remote);
     struct hg_tie *tie = call->place.tie;
-    uint64_t now_us = remote->hub.loop->now_us;
-    (void)link;
+    bool settled = false;
+    learn(store, (enum hg_again)reply->again);
     if (tie == NULL || tie->bytes == NULL || remote->closing) {
-        answer(call, &reply->result);
+        hg_redis_settle(&store->redis, pool, link, call, reply);
         return;
     }
-    if (tie->on_room == NULL) {
-        tie->on_room = call->on_room;
-        tie->since_us = now_us;
-        call->on_room = on_room;
-    }
+    take_over(store, call);
     switch (reply->again) {
     case HG_AGAIN_MOVED:
     case HG_AGAIN_ASK:
         redirect(store, pool, call, reply);
         return;
     case HG_AGAIN_NOSCRIPT:
-        if (tie->again++ <= HG_REDISCLUSTER_REDIRECTS)
-            send_on(store, call);
-        else
-            answer(call, &reply->result);
-        return;
+        settled = tie->again <= HG_REDISCLUSTER_REDIRECTS;
+        if (settled)
+            hg_redis_say_again(&store->redis, link, call);
+        break;
     case HG_AGAIN_TRYAGAIN:
-        hg_rediscluster_count(store, HG_REDISCLUSTER_TRYAGAIN);
-        tie->asking = false;
+        settled = try_later(store, call, TRYAGAIN_US);
         break;
     case HG_AGAIN_READONLY:
-        hg_rediscluster_count(store, HG_REDISCLUSTER_READONLY);
-        hg_topology_want(&store->shared->topology, HG_SLOTS_NONE);
-        tie->asking = false;
+        settled = try_later(store, call, READONLY_US);
         break;
     default:
-        if (reply->again == HG_AGAIN_DOWN)
-            hg_rediscluster_count(store, HG_REDISCLUSTER_DOWN);
-        hg_topology_want(&store->shared->topology, HG_SLOTS_NONE);
-        answer(call, &reply->result);
-        return;
+        break;
     }
-    if (now_us >= end_us(store, call)) {
-        hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
-        answer(call, &reply->result);
-        return;
-    }
-    hg_rediscluster_put_later(
-        store, call, now_us + (reply->again == HG_AGAIN_TRYAGAIN ? TRYAGAIN_US : READONLY_US));
+    if (!settled)
+        hg_redis_settle(&store->redis, pool, link, call, reply);
 }

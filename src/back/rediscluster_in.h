@@ -10,8 +10,7 @@
 #define HG_REDISCLUSTER_OWN_LIST UINT32_MAX
 
 struct hg_rediscluster_store {
-    struct hg_remote remote;
-    struct hg_remote_kind kind;
+    struct hg_redis redis;
     struct hg_rediscluster_shared *shared;
     struct hg_rediscluster_counters *counters; /* this worker's */
     struct hg_topology_map map;                /* a copy, with what MOVED has said since */
@@ -29,7 +28,7 @@ struct hg_rediscluster_store {
 
 static inline struct hg_rediscluster_store *hg_rediscluster_of(struct hg_remote *remote)
 {
-    return HG_CONTAINER_OF(remote, struct hg_rediscluster_store, remote);
+    return HG_CONTAINER_OF(remote, struct hg_rediscluster_store, redis.remote);
 }
 
 static inline void hg_rediscluster_count(struct hg_rediscluster_store *store,

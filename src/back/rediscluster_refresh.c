@@ -14,7 +14,7 @@
 
 uint32_t hg_rediscluster_reach(struct hg_rediscluster_store *store, const char *address)
 {
-    struct hg_remote *remote = &store->remote;
+    struct hg_remote *remote = &store->redis.remote;
     uint32_t server;
     if (hg_upstream_add_server(store->shared->upstream, address, &server) != 0 ||
         server >= HG_TOPOLOGY_SERVERS || !hg_remote_grow(remote)) {
@@ -32,7 +32,7 @@ uint32_t hg_rediscluster_reach(struct hg_rediscluster_store *store, const char *
 /* Drains the servers that are named no more, and takes back those that are named again. */
 static void retire(struct hg_rediscluster_store *store)
 {
-    struct hg_remote *remote = &store->remote;
+    struct hg_remote *remote = &store->redis.remote;
     for (uint32_t i = 0; i < remote->count && i < HG_TOPOLOGY_SERVERS; i++) {
         struct hg_domain *domain = &remote->domains[i];
         if (hg_topology_bit(store->map.member, i)) {
@@ -49,17 +49,17 @@ static void retire(struct hg_rediscluster_store *store)
 void hg_rediscluster_adopt(struct hg_rediscluster_store *store)
 {
     bool first = store->map.version == 0;
-    if (!hg_remote_grow(&store->remote))
+    if (!hg_remote_grow(&store->redis.remote))
         return; /* next time */
     hg_topology_copy(&store->shared->topology, &store->map);
     /* A server that came with this topology may have come since we grew. */
-    if (!hg_remote_grow(&store->remote)) {
+    if (!hg_remote_grow(&store->redis.remote)) {
         store->map.version = 0;
         return;
     }
     retire(store);
     if (first || !hg_list_empty(&store->early))
-        hg_hub_wake_later(&store->remote.hub, &store->wake);
+        hg_hub_wake_later(&store->redis.remote.hub, &store->wake);
 }
 
 /* Gives the servers of `slots` their numbers and tells everybody. */
@@ -97,7 +97,7 @@ static void on_asked(struct hg_slotsask *ask, const struct hg_slots *slots, cons
                 store->shared->upstream->conf.name, why);
     hg_topology_tell_failed(&store->shared->topology, why);
     if (!hg_list_empty(&store->early))
-        hg_hub_wake_later(&store->remote.hub, &store->wake);
+        hg_hub_wake_later(&store->redis.remote.hub, &store->wake);
 }
 
 /* Whom to ask, best first: who was named last, members that are not out, the configuration's
@@ -105,8 +105,8 @@ static void on_asked(struct hg_slotsask *ask, const struct hg_slots *slots, cons
 static void add_candidates(struct hg_rediscluster_store *store)
 {
     struct hg_upstream_shared *upstream = store->shared->upstream;
-    uint32_t count =
-        store->remote.count < HG_TOPOLOGY_SERVERS ? store->remote.count : HG_TOPOLOGY_SERVERS;
+    uint32_t count = store->redis.remote.count < HG_TOPOLOGY_SERVERS ? store->redis.remote.count
+                                                                     : HG_TOPOLOGY_SERVERS;
     uint32_t hint = hg_topology_hint(&store->shared->topology);
     if (hint < count && hg_server_may_send(&upstream->servers[hint]))
         hg_slotsask_add(&store->ask, upstream->servers[hint].address);
@@ -127,9 +127,9 @@ static void add_candidates(struct hg_rediscluster_store *store)
 void hg_rediscluster_refresh(struct hg_rediscluster_store *store, uint64_t now_us)
 {
     struct hg_topology *topology = &store->shared->topology;
-    if (store->ask.running || store->remote.closing || !hg_topology_take(topology, now_us))
+    if (store->ask.running || store->redis.remote.closing || !hg_topology_take(topology, now_us))
         return;
-    store->ask.timeout_us = store->remote.pool_conf.connect_timeout_us;
+    store->ask.timeout_us = store->redis.remote.pool_conf.connect_timeout_us;
     add_candidates(store);
     if (hg_slotsask_start(&store->ask))
         hg_rediscluster_count(store, HG_REDISCLUSTER_REFRESHES);
@@ -144,13 +144,13 @@ static uint64_t trouble(const struct hg_rediscluster_store *store, bool *ret_own
                                                   HG_UPSTREAM_DISCONNECTS, HG_UPSTREAM_TIMEOUTS};
     uint64_t sum = 0;
     *ret_owner_out = false;
-    for (uint32_t i = 0; i < store->remote.count && i < HG_TOPOLOGY_SERVERS; i++) {
-        const struct hg_server *server = store->remote.domains[i].server;
+    for (uint32_t i = 0; i < store->redis.remote.count && i < HG_TOPOLOGY_SERVERS; i++) {
+        const struct hg_server *server = store->redis.remote.domains[i].server;
         if (!hg_topology_bit(store->map.owns, i))
             continue;
         *ret_owner_out |= !hg_server_may_send(server);
         for (unsigned s = 0; s < HG_COUNT_OF(signs); s++)
-            sum += hg_counter_get(&server->counters[store->remote.worker].values[signs[s]]);
+            sum += hg_counter_get(&server->counters[store->redis.remote.worker].values[signs[s]]);
     }
     return sum;
 }

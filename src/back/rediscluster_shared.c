@@ -31,10 +31,8 @@ struct hg_rediscluster_shared *hg_rediscluster_shared_new(const struct hg_remote
                                                           char why[HG_RING_WHY_BYTES])
 {
     struct hg_remote_conf own = *conf;
-    struct hg_redis_conf style = *redis;
     own.is_memcached = false;
     own.more_servers = HG_REDISCLUSTER_MORE_SERVERS;
-    style.cluster = true;
     if (conf->database != 0) {
         snprintf(why, HG_RING_WHY_BYTES, "a redis cluster has one database only, number 0");
         return NULL;
@@ -50,11 +48,9 @@ struct hg_rediscluster_shared *hg_rediscluster_shared_new(const struct hg_remote
         return NULL;
     hg_topology_init(&shared->topology);
     shared->counters = counters_new(workers);
-    if (hg_redis_dialect_init(&shared->dialect, &style) != 0)
-        snprintf(why, HG_RING_WHY_BYTES,
-                 "the library of digests refuses SHA-1, by which Redis "
-                 "calls scripts");
-    else if (shared->counters != NULL)
+    shared->redis = *redis;
+    shared->redis.cluster = true;
+    if (shared->counters != NULL)
         shared->upstream = hg_upstream_shared_new(&own, resolver, workers, why);
     if (shared->upstream != NULL)
         return shared;
