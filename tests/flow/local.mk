@@ -147,6 +147,15 @@ HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
 tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
 tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis Cluster
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_slotsask
+endif
+CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
+HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_slotsask_SOURCES = tests/flow/t_slotsask.c $(CLUSTERD)
+tests_flow_t_slotsask_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_slotsask_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins of links, ties of calls
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
