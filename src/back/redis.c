@@ -151,8 +151,9 @@ static void on_again(struct hg_remote *remote, struct hg_pool *pool, struct hg_l
         hg_redis_settle(redis, pool, link, call, reply);
 }
 
-static const char *where(struct hg_store *store, struct hg_span key)
+static const char *where(struct hg_store *store, struct hg_span prefix, struct hg_span key)
 {
+    (void)prefix;
     (void)key;
     return hg_remote_of(store)->shared->servers[0].address;
 }
