@@ -140,7 +140,8 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again \
+	tests/flow/t_redis_fake tests/flow/t_redis_rows
 endif
 REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
 HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -173,3 +174,9 @@ tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
 tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_fake_SOURCES = tests/flow/t_redis_fake.c $(REDISSCENE)
+tests_flow_t_redis_fake_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)
