@@ -18,6 +18,9 @@
 #define SEEDS         5
 #define LAST_OVERLOAD 7
 
+/* Part of a median by which five seeds' means differ without meaning. */
+#define MEDIAN_NOISE .02
+
 enum which { NAIVE, RUST, PYTHON, HEADGATE, POOLS };
 
 static const struct poolsim_pool *const pools[] = {&poolsim_naive, &poolsim_rust, &poolsim_python,
@@ -156,6 +159,35 @@ static void test_rust_rules_score_as_modelled_elsewhere(void **state)
     assert_true(fabs(mean_10 - 86.0) <= 3);
 }
 
+/* The bars of the planner, on the same arrivals. */
+static void test_score_is_not_below_the_references(void **state)
+{
+    (void)state;
+    assert_true(small.means[HEADGATE] >= 93);
+    assert_true(large.means[HEADGATE] >= 96);
+    for (uint32_t i = 0; i < POOLSIM_SCENARIOS; i++)
+        assert_true(large.lines[HEADGATE][i].min >= 80);
+    for (uint32_t p = NAIVE; p < HEADGATE; p++) {
+        assert_true(small.means[HEADGATE] >= small.means[p]);
+        assert_true(large.means[HEADGATE] >= large.means[p]);
+    }
+}
+
+/* The score looks at fairness only, and a pool that makes everybody wait long would do well. */
+static void test_median_wait_under_overload_is_not_longer(void **state)
+{
+    uint32_t longer = 0;
+    (void)state;
+    printf("# median wait over that of the Python rules: scale 1, scale 10\n");
+    for (uint32_t i = 0; i < LAST_OVERLOAD; i++) {
+        double ratio_1 = small.lines[HEADGATE][i].p50_ms / small.lines[PYTHON][i].p50_ms;
+        double ratio_10 = large.lines[HEADGATE][i].p50_ms / large.lines[PYTHON][i].p50_ms;
+        printf("#  %4u %.3f %.3f\n", (unsigned)(i + 1), ratio_1, ratio_10);
+        longer += (ratio_1 > 1 + MEDIAN_NOISE) + (ratio_10 > 1 + MEDIAN_NOISE);
+    }
+    assert_int_equal(longer, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +195,8 @@ int main(void)
         cmocka_unit_test(test_scale_10),
         cmocka_unit_test(test_python_rules_score_as_the_original),
         cmocka_unit_test(test_rust_rules_score_as_modelled_elsewhere),
+        cmocka_unit_test(test_score_is_not_below_the_references),
+        cmocka_unit_test(test_median_wait_under_overload_is_not_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
