@@ -7,7 +7,6 @@
 // Exclusive checkout, whatever the depth.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include "poolsim.h"
 
 #define MIN_CONNECT_US 10000

@@ -7,7 +7,6 @@
 // they are looked at. Exclusive checkout, whatever the depth. Terms whose weight is 0 are left out.
 // All arithmetic is in whole milliseconds and truncates, as there.
 #include <stdlib.h>
-#include <string.h>
 #include "poolsim.h"
 
 #define TICK_US       10000
