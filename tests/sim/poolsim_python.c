@@ -206,9 +206,8 @@ static void python_acquire(void *pool, uint32_t db)
     for (uint32_t i = 0; i < python->conf.dbs; i++)
         blocks += python->blocks[i].known;
     int64_t spare = (int64_t)block->total - block->busy - (waiting(python, db) - 1);
-    bool room = python->total < python->conf.capacity;
     bool wants = blocks == 1 ? spare <= 1 : block->total < block->quota || spare <= 0;
-    if (room) {
+    if (python->total < python->conf.capacity) {
         if (wants || block->total == 0)
             create(python, db);
     } else if (block->total == 0) {
