@@ -28,7 +28,7 @@
 #define STICKY       2.0    // minimum holds of one connection: less debt is not worth the moves
 #define RANK_MOST    4.0    // the same, and fractions: what is beyond does not count
 #define ROUNDS       40     // that shares are looked for, at most
-#define EXACT        1e-6   // of a connection: shares that miss the capacity by less are right
+#define EXACT        0.01   // of a connection: shares that miss the capacity by less are right
 #define BINS         256
 
 static void average(double *avg, double sample)
@@ -239,10 +239,10 @@ static void round_shares(struct hg_balance *balance, struct change *change)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
         block->share = is_wanting(block) ? share_at(block, balance->level) : 0;
-        block->debt = is_wanting(block) ? block->debt + block->share - block->quota : 0;
-        block->debt = block->debt > debt_most    ? debt_most
-                      : block->debt < -debt_most ? -debt_most
-                                                 : block->debt;
+        double debt = block->debt + block->share - block->quota;
+        debt = debt < -debt_most ? -debt_most : debt;
+        debt = debt > debt_most ? debt_most : debt;
+        block->debt = block->share > 0 ? debt : 0;
         block->remainder = remainder_of(block, debt_unit);
         bins[block->remainder >> 8]++;
         sum += (uint32_t)block->share;
