@@ -284,10 +284,11 @@ static bool plan_gift(struct ops *ops, struct hg_balance_block *to,
         return true;
     if (hg_balance_promised(to) > 0 && hg_balance_promised(to) >= to->quota)
         return false;
-    if (*drains == 0 || !plan_drain(ops, to))
+    if (*drains == 0)
         return false;
-    (*drains)--;
-    return true;
+    bool planned = plan_drain(ops, to);
+    *drains = planned ? *drains - 1 : 0;
+    return planned;
 }
 
 static void plan_moves(struct ops *ops)
