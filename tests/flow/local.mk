@@ -140,7 +140,8 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 
 # Redis Cluster
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster
+UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
+	tests/flow/t_rediscluster_failover
 endif
 CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
 HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -151,6 +152,9 @@ CLUSTERSCENE = tests/flow/clusterscene.c tests/flow/clusterscene.h $(CLUSTERD)
 tests_flow_t_rediscluster_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins of links, ties of calls
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
