@@ -131,8 +131,8 @@ static void cancel(struct hg_store *base, struct hg_call *call)
 
 static const char *where(struct hg_store *base, struct hg_span prefix, struct hg_span key)
 {
-    (void)prefix;
     (void)base;
+    (void)prefix;
     (void)key;
     return "fake:1";
 }

@@ -155,6 +155,15 @@ tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins of links, ties of calls
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
@@ -165,12 +174,7 @@ tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
 tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)
-# Redis
-if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_redis_script
-endif
-REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
-HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
-tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
-tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
-tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
+REDISSCENE = tests/flow/redisscene.h $(REDISD)
+tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
+tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)

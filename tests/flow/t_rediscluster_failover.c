@@ -148,6 +148,7 @@ static void t_change_of_places(void **state)
             clusterd_do(&cluster, 1, "CLUSTER FAILOVER");
             asked = true;
         }
+        if (hg_now_us() > end_us) { redisReply *i = clusterd_ask(&cluster, 1, "CLUSTER NODES"); fprintf(stderr, "asked %d ready %d good %lu bad %lu\n%s", asked, ready, stream.good, stream.bad, i->str);}
         assert_true(hg_now_us() < end_us);
     }
     uint64_t good = stream.good;
