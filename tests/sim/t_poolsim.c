@@ -8,8 +8,8 @@
 // per three queries), to a block without any even if its quota is 0; idle surplus that nobody is to
 // have stays (scenario 5 ends full); in mode B the quota is the demand. The naive pool is ours, so
 // its scores (69, where 59 was measured of another) only say that the suite tells pools apart.
-// Scenarios 1 to 7 are overload: at their peak they offer 15 to 21
-// connections' worth of work to 6, 210 to 50, 300 and 378 to 100.
+// Scenarios 1 to 7 are overload: at their peak they offer 15 to 21 connections' worth of work to 6,
+// 210 to 50, 300 and 378 to 100.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
