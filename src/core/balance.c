@@ -316,9 +316,19 @@ void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *co
     enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
 }
 
+/* Is the one that a connection was drained for no longer to have it? */
+static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
+{
+    const struct hg_balance_block *to = conn->reserved;
+    return to->waiters == 0 || to->suppressed || conn->block->suppressed || balance->frozen ||
+           balance->draining;
+}
+
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_BUSY || conn->state == HG_BALANCE_DRAINING);
+    if (conn->reserved != NULL && is_in_vain(balance, conn))
+        unreserve(balance, conn);
     enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
 }
 

@@ -87,7 +87,8 @@ void hg_balance_conn_rebind(struct hg_balance *balance, struct hg_balance_conn *
 void hg_balance_conn_replace(struct hg_balance_conn *old, struct hg_balance_conn *fresh);
 /* A COMING one can be used: is IDLE. The driver then serves waiters, or asks plan_release. */
 void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us);
-/* First request on an idle one; last answer on a busy or draining one. */
+/* First request on an idle one; last answer on a busy or draining one, which then is idle in its
+ * own block, until rebind (as plan_release will say), or undrain if the driver declines. */
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn,
                           uint64_t now_us);
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn,
