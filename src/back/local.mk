@@ -31,6 +31,12 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 # rows
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
+# Redis Cluster
+libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
+	src/back/rediscluster_again.c src/back/rediscluster_in.h src/back/rediscluster_refresh.c \
+	src/back/rediscluster_shared.c src/back/rediscluster_stats.def \
+	src/back/topology.c src/back/topology.h \
+	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
 # redis
 libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
 libback_a_SOURCES += \

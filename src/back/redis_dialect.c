@@ -48,8 +48,13 @@ static bool encode(const struct hg_dialect *dialect, struct hg_out *out, const s
                    uint32_t opaque, uint8_t *ret_tag, uint8_t *ret_before, enum hg_fault *ret_fault)
 {
     (void)opaque;
-    (void)ret_before;
-    bool whole = call->place.tie != NULL && call->place.tie->again > 0;
+    const struct hg_tie *tie = call->place.tie;
+    bool whole = tie != NULL && tie->again > 0;
+    if (HG_UNLIKELY(whole && tie->asking)) {
+        /* What was sent before can be said: nothing is refused behind it. */
+        hg_out_put(out, HG_SPAN_LIT("*1\r\n$6\r\nASKING\r\n"));
+        *ret_before = 1;
+    }
     return hg_redis_write(hg_redis_style_of(dialect), out, call, whole, ret_tag, ret_fault);
 }
 

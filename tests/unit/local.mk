@@ -336,7 +336,7 @@ tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
-# Redis
+# Redis Cluster: slots and topology
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_redis_read tests/unit/t_redis_error tests/unit/t_redis_write
 endif
@@ -349,6 +349,14 @@ tests_unit_t_redis_error_LDADD = $(HG_BACK_TEST_LIBS)
 tests_unit_t_redis_write_SOURCES = tests/unit/t_redis_write.c
 tests_unit_t_redis_write_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_redis_write_LDADD = $(HG_BACK_TEST_LIBS)
+UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply
+endif
+tests_unit_t_keyslot_SOURCES = tests/unit/t_keyslot.c
+tests_unit_t_keyslot_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
+tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_slotsreply_LDADD = libback.a libproto.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
 # Identities
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_identity
@@ -356,3 +364,10 @@ endif
 tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
 tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_redis_read
+endif
+tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
+tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
