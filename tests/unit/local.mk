@@ -366,3 +366,14 @@ tests_unit_t_redis_error_LDADD = $(HG_BACK_TEST_LIBS)
 tests_unit_t_redis_write_SOURCES = tests/unit/t_redis_write.c
 tests_unit_t_redis_write_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_redis_write_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Configuration of Redis upstreams, and of logins to servers
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_redis tests/unit/t_conf_logins
+endif
+tests_unit_t_conf_redis_SOURCES = tests/unit/t_conf_redis.c tests/unit/apphelp.h
+tests_unit_t_conf_redis_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_redis_LDADD = $(t_app_libs)
+tests_unit_t_conf_logins_SOURCES = tests/unit/t_conf_logins.c tests/unit/apphelp.h
+tests_unit_t_conf_logins_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_logins_LDADD = $(t_app_libs)
