@@ -355,11 +355,17 @@ tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_redis_read
+UNIT_TESTS += tests/unit/t_redis_read tests/unit/t_redis_error tests/unit/t_redis_write
 endif
 tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
 tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_redis_error_SOURCES = tests/unit/t_redis_error.c
+tests_unit_t_redis_error_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_error_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_redis_write_SOURCES = tests/unit/t_redis_write.c
+tests_unit_t_redis_write_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_write_LDADD = $(HG_BACK_TEST_LIBS)
 
 # Configuration of Redis upstreams, and of logins to servers
 if HAVE_CMOCKA
