@@ -161,7 +161,8 @@ tests_flow_t_rediscluster_odd_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_odd_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again \
+	tests/flow/t_redis_fake tests/flow/t_redis_rows
 endif
 REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
 HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -182,3 +183,12 @@ REDISSCENE = tests/flow/redisscene.h $(REDISD)
 tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
 tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
+tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_fake_SOURCES = tests/flow/t_redis_fake.c $(REDISSCENE)
+tests_flow_t_redis_fake_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)
