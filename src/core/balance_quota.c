@@ -1,0 +1,316 @@
+// balance_quota - what the blocks of a domain demand, and each one's share of the connections
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Once per tick. Demand is in connections that would be busy:
+//
+//   arrivals per second x service time  +  backlog x service time / horizon
+//
+// with arrivals, answers and busy time averaged over 16 ticks, and the service time their quotient:
+// busy time per answer. It depends neither on how long requests queue nor on how many connections
+// there are, so a block cannot get more by being slow to drain. A block without traffic for 16
+// ticks has none.
+//
+// Quotas: if what is useful to each fits, that. Else one for each, and of the rest a share by
+// demand, at most what is useful, in whole connections by largest remainder, so that the sum is the
+// capacity. If even one for each does not fit, the domain is a ring: quota 1 for all, in turn.
+#include "core/balance_in.h"
+
+#include <string.h>
+
+#define WINDOW_TICKS 16     // of the averages: 160 ms
+#define HORIZON_US   100000 // in which a backlog should be gone
+#define BUSY_MOST    0.7    // busier than that a connection makes requests wait for it
+#define UNKNOWN_US   1000   // a service time, before the first answer
+#define STEADY_TICKS 2      // a quota changes only when that many ticks in a row agree
+#define STICKY       0.5    // of a connection: remainders closer than that stay as they are
+#define ROUNDS       40     // that shares are looked for, at most
+#define EXACT        1e-6   // of a connection: shares that miss the capacity by less are right
+#define BINS         256
+
+static void average(double *avg, double sample)
+{
+    *avg += (sample - *avg) / WINDOW_TICKS;
+}
+
+/* Requests beyond one per connection: in the line, or behind others on a connection. */
+static double backlog_of(struct hg_balance_block *block)
+{
+    uint64_t n = block->waiters;
+    HG_LIST_EACH(node, &block->busy)
+    {
+        uint32_t load = hg_balance_conn_at(node)->load;
+        n += load > 1 ? load - 1 : 0;
+    }
+    return (double)n;
+}
+
+static double service_of(const struct hg_balance *balance, const struct hg_balance_block *block)
+{
+    return block->service_us > 0     ? block->service_us
+           : balance->service_us > 0 ? balance->service_us
+                                     : UNKNOWN_US;
+}
+
+static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us)
+{
+    bool traffic = block->arrivals + block->answers + block->waiters + block->busy_count +
+                       block->coming + block->draining >
+                   0;
+    if (traffic)
+        block->traffic_tick = balance->tick;
+    double tick = HG_BALANCE_TICK_US / elapsed_us;
+    average(&block->arrivals_avg, block->arrivals * tick);
+    average(&block->answers_avg, block->answers * tick);
+    average(&block->busy_avg, (double)block->busy_us * tick);
+    average(&block->weight, 1);
+    block->arrivals = block->answers = 0;
+    block->busy_us = 0;
+    /* Less than a thousandth of an answer says nothing of how long one takes. */
+    if (block->answers_avg > 0.001)
+        block->service_us = block->busy_avg / block->answers_avg;
+    double service_us = service_of(balance, block);
+    double arriving = block->arrivals_avg / block->weight * service_us / HG_BALANCE_TICK_US;
+    block->demand = arriving + backlog_of(block) * service_us / HORIZON_US;
+}
+
+/* It had no traffic for a whole window. */
+static bool is_over(const struct hg_balance *balance, const struct hg_balance_block *block)
+{
+    return balance->tick - block->traffic_tick > WINDOW_TICKS;
+}
+
+static void retire(struct hg_balance *balance, struct hg_balance_block *block)
+{
+    block->active = false;
+    hg_list_remove(&block->node);
+    hg_list_append(&balance->quiet, &block->node);
+}
+
+void hg_balance_measure(struct hg_balance *balance, uint64_t now_us)
+{
+    double elapsed_us = (double)(now_us - balance->ticked_us);
+    double busy = 0, answers = 0;
+    balance->ticked_us = now_us;
+    balance->tick++;
+    if (balance->frozen || elapsed_us <= 0)
+        return;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        sample(balance, block, elapsed_us);
+        busy += block->busy_avg;
+        answers += block->answers_avg;
+        if (is_over(balance, block)) {
+            block->demand = 0;
+            if (!block->suppressed || hg_balance_size(block) == 0)
+                retire(balance, block);
+            balance->quota_sum -= block->quota;
+            block->quota = 0;
+        }
+    }
+    if (answers > 0.001)
+        balance->service_us = busy / answers;
+}
+
+/* ---- quotas ---- */
+
+static bool is_wanting(const struct hg_balance_block *block)
+{
+    return block->demand > 0 && !block->suppressed;
+}
+
+static uint32_t useful_of(const struct hg_balance *balance, const struct hg_balance_block *block)
+{
+    double useful = block->demand * (1 / BUSY_MOST);
+    if (useful >= balance->capacity)
+        return balance->capacity;
+    uint32_t whole = (uint32_t)useful;
+    return useful > whole || whole == 0 ? whole + 1 : whole;
+}
+
+/* Without branches, here and in remainder_of: no processor could guess them. */
+static double share_at(const struct hg_balance_block *block, double level)
+{
+    double share = level * block->demand, useful = block->useful;
+    share = share < 1 ? 1 : share;
+    return share > useful ? useful : share;
+}
+
+/* The level at which level x demand, but at least one and at most what is useful to each, makes the
+   capacity in sum: Newton's steps from the last one, kept between what was too little and what was
+   too much. The sum is piecewise linear, so a few steps are exact. */
+static double find_level(struct hg_balance *balance, double demand)
+{
+    double low = 0, high = 0, level = balance->level;
+    if (level <= 0)
+        level = balance->capacity / demand;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        double sum = 0, slope = 0;
+        HG_LIST_EACH(node, &balance->active)
+        {
+            const struct hg_balance_block *block = hg_balance_block_at(node);
+            if (!is_wanting(block))
+                continue;
+            double share = share_at(block, level);
+            sum += share;
+            slope += block->demand * (double)((share > 1) & (share < block->useful));
+        }
+        double missing = balance->capacity - sum;
+        if (missing < EXACT && missing > -EXACT)
+            return level;
+        if (missing > 0)
+            low = level;
+        else
+            high = level;
+        level = slope > 0 ? level + missing / slope : -1;
+        if (level <= low || (high > 0 && level >= high))
+            level = high > 0 ? (low + high) / 2 : low * 2;
+    }
+    return low;
+}
+
+/* A remainder in 1 / 65536: what the block has already counts in its favour. */
+static uint32_t remainder_of(const struct hg_balance_block *block)
+{
+    uint32_t whole = (uint32_t)block->share;
+    double part = block->share - whole;
+    double favour = STICKY * (double)(block->quota > whole);
+    uint32_t remainder = 1 + (uint32_t)((part + favour) / (1 + STICKY) * 65534);
+    return remainder * (uint32_t)((part > 0) & (whole < block->useful));
+}
+
+/* The smallest remainder that is rounded up, if the `n` largest are; *ret_ties: how many of those
+   that are equal to it. Two passes over bins instead of sorting; `bins` has the upper halves. */
+static uint32_t threshold_of(struct hg_balance *balance, uint32_t *bins, uint32_t n,
+                             uint32_t *ret_ties)
+{
+    uint32_t upper = BINS - 1, lower = BINS - 1;
+    while (upper > 0 && bins[upper] < n)
+        n -= bins[upper--];
+    memset(bins, 0, BINS * sizeof *bins);
+    HG_LIST_EACH(node, &balance->active)
+    {
+        const struct hg_balance_block *block = hg_balance_block_at(node);
+        if (block->remainder >> 8 == upper)
+            bins[block->remainder & (BINS - 1)]++;
+    }
+    while (lower > 0 && bins[lower] < n)
+        n -= bins[lower--];
+    *ret_ties = n;
+    return upper << 8 | lower;
+}
+
+/* How the targets differ from the quotas. */
+struct change {
+    bool needed;       // the quotas leave somebody out, or count somebody who is gone
+    uint32_t up, down; // that STEADY_TICKS ticks agree on
+};
+
+static void set_target(struct hg_balance_block *block, uint32_t target, struct change *change)
+{
+    bool more = target > block->quota, less = target < block->quota;
+    bool same_way = block->target_ticks > 0 && more == (block->target > block->quota);
+    block->target_ticks = !(more | less) ? 0 : same_way ? block->target_ticks + 1 : 1;
+    block->target = target;
+    change->needed |= (target > 0) != (block->quota > 0);
+    if (block->target_ticks < STEADY_TICKS)
+        return;
+    change->up += more ? target - block->quota : 0;
+    change->down += less ? block->quota - target : 0;
+}
+
+/* From shares to whole numbers, by largest remainder. */
+static void round_shares(struct hg_balance *balance, struct change *change)
+{
+    uint32_t bins[BINS] = {0}, sum = 0, ties = 0;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        block->share = is_wanting(block) ? share_at(block, balance->level) : 0;
+        block->remainder = remainder_of(block);
+        bins[block->remainder >> 8]++;
+        sum += (uint32_t)block->share;
+    }
+    uint32_t left = sum < balance->capacity ? balance->capacity - sum : 0;
+    uint32_t threshold = left == 0 ? UINT32_MAX : threshold_of(balance, bins, left, &ties);
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        bool tie = block->remainder == threshold && ties > 0 && block->share > 0;
+        ties -= tie;
+        set_target(block, (uint32_t)block->share + (tie || block->remainder > threshold), change);
+    }
+}
+
+static void apply_all(struct hg_balance *balance)
+{
+    balance->quota_sum = 0;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        block->quota = block->target;
+        block->target_ticks = 0;
+        balance->quota_sum += block->quota;
+    }
+}
+
+/* Changes that STEADY_TICKS ticks agree on, as much up as down, so that the sum stays. */
+static void apply_steady(struct hg_balance *balance, const struct change *change)
+{
+    uint32_t up = change->up < change->down ? change->up : change->down, down = up;
+    if (up == 0)
+        return;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        if (block->target_ticks < STEADY_TICKS)
+            continue;
+        uint32_t *left = block->target > block->quota ? &up : &down;
+        uint32_t step = block->target > block->quota ? block->target - block->quota
+                                                     : block->quota - block->target;
+        step = step < *left ? step : *left;
+        *left -= step;
+        block->quota += block->target > block->quota ? step : 0 - step;
+        if (block->quota == block->target)
+            block->target_ticks = 0;
+    }
+}
+
+void hg_balance_set_quotas(struct hg_balance *balance)
+{
+    uint32_t wanting = 0;
+    uint64_t useful = 0;
+    double demand = 0;
+    if (balance->frozen)
+        return;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        if (!is_wanting(block))
+            continue;
+        wanting++;
+        demand += block->demand;
+        block->useful = useful_of(balance, block);
+        useful += block->useful;
+    }
+    bool was_shared = balance->constrained && !balance->ring;
+    balance->wanting = wanting;
+    balance->ring = wanting > balance->capacity;
+    balance->constrained = useful > balance->capacity;
+    if (balance->constrained && !balance->ring) {
+        struct change change = {!was_shared || balance->quota_sum != balance->capacity, 0, 0};
+        balance->level = find_level(balance, demand);
+        round_shares(balance, &change);
+        if (change.needed)
+            apply_all(balance);
+        else
+            apply_steady(balance, &change);
+        return;
+    }
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        block->target = !is_wanting(block) ? 0 : balance->ring ? 1 : block->useful;
+    }
+    apply_all(balance);
+}
