@@ -80,6 +80,15 @@ void hg_domain_drain(struct hg_domain *domain)
     }
 }
 
+void hg_domain_resume(struct hg_domain *domain)
+{
+    domain->draining = false;
+    for (uint32_t i = 0; i < domain->pool_cap; i++) {
+        if (domain->pools[i] != NULL)
+            domain->pools[i]->draining = false;
+    }
+}
+
 bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
 {
     bool busy = false;

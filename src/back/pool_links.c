@@ -380,7 +380,7 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
         hg_pool_grow(pool);
     uint32_t pending = hg_pool_pending(pool);
     hg_counter_set(&pool->counters->values[HG_UPSTREAM_PENDING], pending);
-    return pending > 0 || pool->coming != NULL || !may_send;
+    return pending > 0 || pool->coming != NULL || (!may_send && !pool->draining);
 }
 
 void hg_pool_end_links(struct hg_pool *pool)

@@ -119,6 +119,18 @@ static void on_room(struct hg_call *call)
     (void)hg_remote_submit(remote, item->server, call);
 }
 
+/* Gives the guest the tie that its call has at home. */
+static bool tie_up(struct hg_remote *remote, struct hg_relay_item *item)
+{
+    if (!item->keep)
+        return true;
+    if (!hg_tie_keep(&remote->ties, &item->guest))
+        return false;
+    item->guest.place.tie->asking = item->asking;
+    item->guest.place.tie->server = item->server;
+    return true;
+}
+
 void hg_relay_accept(struct hg_relay *relay, struct hg_relay_item *item)
 {
     struct hg_remote *remote = relay->remote;
@@ -138,7 +150,7 @@ void hg_relay_accept(struct hg_relay *relay, struct hg_relay_item *item)
     else if (remote->closing || (item->server >= remote->count && !hg_remote_grow(remote)) ||
              item->server >= remote->count)
         (void)hg_remote_refuse(guest, HG_FAULT_DOWN, HG_SPAN_NONE, NULL);
-    else if (item->keep && !hg_tie_keep(&remote->ties, guest))
+    else if (!tie_up(remote, item))
         (void)hg_remote_refuse(guest, HG_FAULT_MEMORY, HG_SPAN_NONE, NULL);
     else {
         set_after(item);

@@ -209,6 +209,7 @@ struct hg_relay_item *hg_relay_item_new(struct hg_relay_port *home, uint32_t ser
     item->refs = 1;
     item->settled = true;
     item->keep = call->place.tie != NULL && call->place.tie->bytes != NULL;
+    item->asking = item->keep && call->place.tie->asking;
     item->guest = (struct hg_call){.op = call->op,
                                    .tenant_id = call->tenant_id,
                                    .identity = call->identity,
