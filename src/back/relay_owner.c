@@ -126,6 +126,7 @@ static bool tie_up(struct hg_remote *remote, struct hg_relay_item *item)
         return true;
     if (!hg_tie_keep(&remote->ties, &item->guest))
         return false;
+    item->guest.place.tie->again = item->again;
     item->guest.place.tie->asking = item->asking;
     item->guest.place.tie->server = item->server;
     return true;

@@ -210,6 +210,7 @@ struct hg_relay_item *hg_relay_item_new(struct hg_relay_port *home, uint32_t ser
     item->settled = true;
     item->keep = call->place.tie != NULL && call->place.tie->bytes != NULL;
     item->asking = item->keep && call->place.tie->asking;
+    item->again = item->keep ? call->place.tie->again : 0;
     item->guest = (struct hg_call){.op = call->op,
                                    .tenant_id = call->tenant_id,
                                    .identity = call->identity,

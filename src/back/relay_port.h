@@ -49,8 +49,9 @@ struct hg_relay_item {
     struct hg_call guest;
     struct hg_range_call range;
     struct hg_blob *value; /* of the call, until the owner adopts it; loose */
-    bool keep;             /* the call may have to be said again, see back/tie.h ... */
-    bool asking;           /* ... and is said so now, see there */
+    bool keep;             /* the call may have to be said again: has a tie, with ... */
+    bool asking;           /* ... these of hg_tie */
+    uint32_t again;
     /* the owner's */
     struct hg_list guest_node; /* hg_relay.guests */
     bool settled;              /* not with the owner yet, or answered */

@@ -105,8 +105,8 @@ struct hg_call {
     uint64_t cas; /* 0: any */
     uint64_t delta, initial;
     const struct hg_range_call *range; /* of a stretch of a table that a store asks for, or NULL */
-    uint64_t now_us;      /* monotonic */
-    uint64_t deadline_us; /* of the whole request */
+    uint64_t now_us;                   /* monotonic */
+    uint64_t deadline_us;              /* of the whole request */
     /* The last call of this client for this key that is not yet answered, or NULL: set anew before
        each submit. A flush has no key: nothing of its client may be waiting when it is submitted.
      */
