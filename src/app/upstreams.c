@@ -98,6 +98,16 @@ static struct hg_store *open_embedded(struct hg_upstream *upstream, struct hg_wo
     return rc == 0 ? store : NULL;
 }
 
+/* Another worker's instance needs this one's. If memory is out it will ask again. */
+static void summon(void *arg, uint32_t worker)
+{
+    struct hg_upstream *upstream = arg;
+    struct impl *impl = upstream->impl;
+    if (hg_worker_give_upstream(&impl->process->front.workers[worker], upstream) != 0)
+        hg_log_debug("upstream=%s worker=%u msg=\"no memory to open the store\"", upstream->name,
+                     worker);
+}
+
 static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
 {
     struct impl *impl = upstream->impl;
@@ -278,6 +288,10 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     if (rc != 0) {
         retire(upstream);
         return rc;
+    }
+    if (impl->remote != NULL) {
+        impl->remote->relay_ports.summon = summon;
+        impl->remote->relay_ports.summon_arg = upstream;
     }
     *ret = upstream;
     return 0;
