@@ -29,3 +29,14 @@ tests_sim_t_hotsimlife_SOURCES = tests/sim/t_hotsimlife.c tests/sim/hotsim.c tes
 	tests/unit/hothelp.h
 tests_sim_t_hotsimlife_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_hotsimlife_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# The pool's planner
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_poolsim
+endif
+POOLSIM_FILES = tests/sim/poolsim.c tests/sim/poolsim.h tests/sim/poolsim_in.h \
+	tests/sim/poolsim_run.c tests/sim/poolsim_run.h tests/sim/poolsim_load.c \
+	tests/sim/poolsim_load.h tests/sim/poolsim_score.c tests/sim/poolsim_naive.c
+tests_sim_t_poolsim_SOURCES = tests/sim/t_poolsim.c $(POOLSIM_FILES)
+tests_sim_t_poolsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_poolsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm

@@ -1,0 +1,78 @@
+// balance_in - what the parts of the planner know of each other
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef HG_CORE_BALANCE_IN_H
+#define HG_CORE_BALANCE_IN_H
+
+#include "core/balance.h"
+
+static inline struct hg_balance_block *hg_balance_block_at(struct hg_list *node)
+{
+    return HG_CONTAINER_OF(node, struct hg_balance_block, node);
+}
+
+static inline struct hg_balance_conn *hg_balance_conn_at(struct hg_list *node)
+{
+    return HG_CONTAINER_OF(node, struct hg_balance_conn, node);
+}
+
+static inline struct hg_balance_conn *hg_balance_lru_at(struct hg_list *lru)
+{
+    return HG_CONTAINER_OF(lru, struct hg_balance_conn, lru);
+}
+
+/* Connections that `waiters` requests would fill. */
+static inline uint32_t hg_balance_for(const struct hg_balance *balance, uint32_t waiters)
+{
+    uint32_t depth = balance->conf.depth;
+    return depth == 1 ? waiters : waiters / depth + (waiters % depth != 0);
+}
+
+/* Connections that the block's waiters could use beyond those that are on their way. */
+static inline uint32_t hg_balance_need(const struct hg_balance *balance,
+                                       const struct hg_balance_block *block)
+{
+    uint32_t wanted = hg_balance_for(balance, block->waiters);
+    uint32_t sources = block->coming + block->incoming + block->planned_in;
+    return block->suppressed || wanted <= sources ? 0 : wanted - sources;
+}
+
+/* Connections of the block, counting what is promised to it. */
+static inline uint32_t hg_balance_promised(const struct hg_balance_block *block)
+{
+    return hg_balance_size(block) + block->incoming + block->planned_in - block->planned_out;
+}
+
+/* Is the minimum hold of the connection over, or does the exemption apply? */
+static inline bool hg_balance_movable(const struct hg_balance *balance,
+                                      const struct hg_balance_conn *conn, uint64_t now_us)
+{
+    const struct hg_balance_block *block = conn->block;
+    if (now_us - conn->bound_us >= balance->hold_us)
+        return true;
+    return conn->state == HG_BALANCE_IDLE && block->waiters == 0 && block->used_us < conn->up_us &&
+           now_us - conn->up_us >= balance->reconnect_us;
+}
+
+/* Drains that may be in progress, and moves that a tick may plan: a twentieth of the capacity. */
+static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
+{
+    return balance->capacity < 20 ? 1 : balance->capacity / 20;
+}
+
+/* Adds busy time up to now (balance.c). */
+void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us);
+/* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
+void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
+void hg_balance_set_quotas(struct hg_balance *balance);
+
+/* May `to` have this idle connection of another block? (balance_plan.c) */
+bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balance_conn *conn,
+                         const struct hg_balance_block *to, uint64_t now_us);
+/* May `to` have one that `from` is using, when it is empty? */
+bool hg_balance_may_drain(const struct hg_balance *balance, const struct hg_balance_block *from,
+                          const struct hg_balance_block *to);
+/* Of the busy connections of the block past their hold, one with few requests; NULL: none. */
+struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance,
+                                                struct hg_balance_block *block, uint64_t now_us);
+
+#endif

@@ -1,0 +1,164 @@
+// balance_plan - plans which block gets which connection: when a request comes, and when one is
+// free SPDX-License-Identifier: BSD-3-Clause
+//
+// Neither scans: whom to take from and whom to give to is looked for among the first few of lists
+// that the events and the tick keep in order.
+#include "core/balance_in.h"
+
+#define CANDIDATES 8 // looked at, at most
+
+static struct hg_balance_plan plan(enum hg_balance_verb verb, struct hg_balance_block *block,
+                                   struct hg_balance_conn *conn)
+{
+    return (struct hg_balance_plan){verb, block, conn};
+}
+
+bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balance_conn *conn,
+                         const struct hg_balance_block *to, uint64_t now_us)
+{
+    const struct hg_balance_block *from = conn->block;
+    if (from == to || from->suppressed || from->waiters > 0 || conn->reserved != NULL ||
+        conn->planned || !hg_balance_movable(balance, conn, now_us))
+        return false;
+    return hg_balance_size(from) - from->planned_out > from->quota || hg_balance_promised(to) == 0;
+}
+
+/* Of the connections that are idle longest, the one whose block has most beyond its quota. */
+static struct hg_balance_conn *idle_victim(struct hg_balance *balance,
+                                           const struct hg_balance_block *to, uint64_t now_us)
+{
+    struct hg_balance_conn *best = NULL;
+    int64_t most = INT64_MIN;
+    uint32_t looked = 0;
+    HG_LIST_EACH(node, &balance->lru)
+    {
+        struct hg_balance_conn *conn = hg_balance_lru_at(node);
+        if (looked++ == CANDIDATES)
+            break;
+        int64_t over = (int64_t)hg_balance_size(conn->block) - conn->block->quota;
+        if (over > most && hg_balance_may_take(balance, conn, to, now_us)) {
+            most = over;
+            best = conn;
+        }
+    }
+    return best;
+}
+
+struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance,
+                                                struct hg_balance_block *block, uint64_t now_us)
+{
+    struct hg_balance_conn *best = NULL;
+    uint32_t looked = 0;
+    HG_LIST_EACH(node, &block->busy)
+    {
+        struct hg_balance_conn *conn = hg_balance_conn_at(node);
+        if (looked++ == CANDIDATES)
+            break;
+        if (!conn->planned && hg_balance_movable(balance, conn, now_us) &&
+            (best == NULL || conn->load < best->load))
+            best = conn;
+    }
+    return best;
+}
+
+bool hg_balance_may_drain(const struct hg_balance *balance, const struct hg_balance_block *from,
+                          const struct hg_balance_block *to)
+{
+    if (from == to || from->suppressed)
+        return false;
+    uint32_t size = hg_balance_size(from) - from->planned_out;
+    if (size > from->quota)
+        return true;
+    /* Its turn in the ring is over; that the hold is, is looked at with the connection. */
+    return balance->ring && size > 0 && hg_balance_promised(to) == 0;
+}
+
+static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
+                                           const struct hg_balance_block *to, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < balance->overfull_count && i < CANDIDATES; i++) {
+        struct hg_balance_block *from = balance->overfull[i];
+        struct hg_balance_conn *conn;
+        if (hg_balance_may_drain(balance, from, to) &&
+            (conn = hg_balance_least_loaded(balance, from, now_us)) != NULL)
+            return conn;
+    }
+    return NULL;
+}
+
+struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
+                                               struct hg_balance_block *block, uint64_t now_us)
+{
+    struct hg_balance_conn *conn;
+    if (block->idle_count > 0)
+        return plan(HG_BALANCE_USE, block, hg_balance_conn_at(block->idle.prev));
+    if (HG_UNLIKELY(block->suppressed))
+        return plan(hg_balance_has_source(block) ? HG_BALANCE_WAIT : HG_BALANCE_REFUSE, NULL, NULL);
+    if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if (HG_UNLIKELY(balance->draining && hg_balance_has_source(block)))
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if (balance->total < balance->capacity)
+        return plan(HG_BALANCE_CREATE, block, NULL);
+    if (balance->frozen || balance->draining)
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if (balance->constrained && hg_balance_promised(block) > 0 &&
+        hg_balance_promised(block) >= block->quota)
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if ((conn = idle_victim(balance, block, now_us)) != NULL)
+        return plan(HG_BALANCE_MOVE, block, conn);
+    if (balance->conf.depth > 1 && balance->drains < hg_balance_twentieth(balance) &&
+        (conn = busy_victim(balance, block, now_us)) != NULL)
+        return plan(HG_BALANCE_DRAIN, block, conn);
+    return plan(HG_BALANCE_WAIT, NULL, NULL);
+}
+
+/* Who is to have what `from` gives up: who has none, in the order in which they came; else the
+   hungriest below its quota. */
+static struct hg_balance_block *receiver_of(struct hg_balance *balance,
+                                            const struct hg_balance_block *from)
+{
+    if (!hg_list_empty(&balance->starving))
+        return HG_CONTAINER_OF(balance->starving.next, struct hg_balance_block, starving);
+    uint32_t looked = 0;
+    for (uint32_t i = 0; i < balance->hungry_count && looked < CANDIDATES; i++, looked++) {
+        struct hg_balance_block *block = balance->hungry[i];
+        if (block != from && hg_balance_need(balance, block) > 0 &&
+            (hg_balance_promised(block) < block->quota || !balance->constrained))
+            return block;
+    }
+    return NULL;
+}
+
+struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
+                                               struct hg_balance_conn *conn, uint64_t now_us)
+{
+    struct hg_balance_block *block = conn->block, *to = conn->reserved;
+    struct hg_balance_plan keep = plan(HG_BALANCE_KEEP, NULL, conn);
+    if (HG_UNLIKELY(balance->draining || block->suppressed))
+        return block->waiters > 0 ? keep : plan(HG_BALANCE_CLOSE, NULL, conn);
+    if (HG_UNLIKELY(balance->frozen))
+        return keep;
+    if (to != NULL)
+        return to->waiters > 0 && !to->suppressed ? plan(HG_BALANCE_MOVE, to, conn) : keep;
+    bool surplus = balance->total > balance->capacity;
+    if (balance->waiters == block->waiters && !surplus)
+        return keep;
+    if (!hg_balance_movable(balance, conn, now_us))
+        return keep;
+    uint32_t size = hg_balance_size(block);
+    if (HG_UNLIKELY(surplus)) {
+        bool may_go = block->waiters == 0 || size > block->quota;
+        return may_go ? plan(HG_BALANCE_CLOSE, NULL, conn) : keep;
+    }
+    if ((to = receiver_of(balance, block)) == NULL)
+        return keep;
+    if (size > block->quota)
+        return plan(HG_BALANCE_MOVE, to, conn);
+    /* It has what it should have. Only who has none can ask for it: in the ring, because the turn
+       is over; else if it is not needed here. */
+    bool starving = hg_balance_promised(to) == 0;
+    if (starving && (balance->ring || block->waiters == 0))
+        return plan(HG_BALANCE_MOVE, to, conn);
+    return keep;
+}
