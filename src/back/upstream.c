@@ -23,6 +23,7 @@ void hg_remote_conf_init(struct hg_remote_conf *conf)
         .pool_depth = 256,
         .pool_max_bytes = 256 * 1024,
         .pool_max_connections = 64,
+        .pool_min_hold_ms = 10,
         .pool_idle_timeout_s = 120,
         .pool_queue_max = 10000,
         .max_reply_bytes = 64 * 1024 * 1024,

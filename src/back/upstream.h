@@ -35,10 +35,13 @@ struct hg_remote_conf {
     const char *user;      /* the upstream's own identity, see identity.h */
     const char *password;
     uint32_t database;
+    bool redis_plain; /* Redis: strings are bare values, as Redis clients share them */
+    bool ranges;      /* Redis: tables can be read in order of rows */
     struct hg_remote_times times;
     uint32_t pool_depth;           /* requests without a reply on a connection */
     uint64_t pool_max_bytes;       /* of requests without a reply on a connection */
     uint32_t pool_max_connections; /* to a server, of the whole process */
+    uint32_t pool_min_hold_ms;     /* a connection stays with its identity for at least this */
     uint32_t pool_idle_timeout_s;
     uint32_t pool_queue_max;  /* calls of a worker that may wait for a server */
     uint32_t max_reply_bytes; /* a longer reply is no reply */
