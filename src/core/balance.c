@@ -56,7 +56,7 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen, uint64_t now_us)
 static void check_starving(struct hg_balance *balance, struct hg_balance_block *block)
 {
     bool starves = block->waiters > 0 && hg_balance_size(block) == 0 && block->incoming == 0 &&
-                   !block->suppressed;
+                   !block->suppressed && !block->barred;
     if (starves == !hg_list_empty(&block->starving))
         return;
     if (starves)
@@ -118,6 +118,12 @@ void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_blo
     balance->suppressed_count += suppressed - block->suppressed;
     block->suppressed = suppressed;
     hg_balance_block_wake(balance, block);
+    check_starving(balance, block);
+}
+
+void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred)
+{
+    block->barred = barred;
     check_starving(balance, block);
 }
 

@@ -74,6 +74,9 @@ void hg_balance_block_remove(struct hg_balance *balance, struct hg_balance_block
  * closed when idle and not waited for. Or no longer so. */
 void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_block *block,
                                bool suppressed);
+/* No receiver for now (the server has refused its login): plan_acquire refuses while it has no
+ * connection, those that it has stay. Or no longer so. */
+void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred);
 
 /* A connect for `block` begins: before connect() or socket(), so the limit is never passed.
  * `conn` is zeroed memory. */

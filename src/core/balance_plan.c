@@ -92,7 +92,7 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
     struct hg_balance_conn *conn;
     if (block->idle_count > 0)
         return plan(HG_BALANCE_USE, block, hg_balance_conn_at(block->idle.prev));
-    if (HG_UNLIKELY(block->suppressed))
+    if (HG_UNLIKELY(block->suppressed || block->barred))
         return plan(hg_balance_has_source(block) ? HG_BALANCE_WAIT : HG_BALANCE_REFUSE, NULL, NULL);
     if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
@@ -140,7 +140,7 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
     if (HG_UNLIKELY(balance->frozen))
         return keep;
     if (to != NULL)
-        return to->waiters > 0 && !to->suppressed ? plan(HG_BALANCE_MOVE, to, conn) : keep;
+        return to->waiters > 0 && !to->suppressed && !to->barred ? plan(HG_BALANCE_MOVE, to, conn) : keep;
     bool surplus = balance->total > balance->capacity;
     if (balance->waiters == block->waiters && !surplus)
         return keep;

@@ -56,6 +56,7 @@ struct hg_balance_block {
     uint64_t used_us;               // when a request last came, waited or was sent
     bool active;                    // had traffic lately
     bool suppressed;                // takes no connections and ends those that it has
+    bool barred;                    // takes no connections for now
     double demand;                  // read: connections that would be busy
     double service_us;              // read: busy time of a connection per answer; 0: unknown
     double arrivals_avg, answers_avg, busy_avg, weight; // per tick; weighted, weights together
