@@ -80,10 +80,24 @@ static void undrain(struct hg_domain *domain, struct hg_link *link)
     hg_pool_offer(link);
 }
 
+/* Has the pool a link that its waiting calls go on at the end of this turn? Then it needs no other
+   before that has shown how many are left. */
+static bool has_room(struct hg_pool *pool)
+{
+    HG_LIST_EACH(node, &pool->ready)
+    {
+        if (!hg_link_is_large(HG_CONTAINER_OF(node, struct hg_link, node)))
+            return true;
+    }
+    return false;
+}
+
 void hg_domain_carry_out(struct hg_domain *domain, const struct hg_balance_plan *plan, bool steal)
 {
     struct hg_link *link = plan->conn != NULL ? hg_pool_link_of_conn(plan->conn) : NULL;
     struct hg_pool *to = plan->block != NULL ? hg_pool_of_block(plan->block) : NULL;
+    if (to != NULL && has_room(to))
+        return;
     switch (plan->verb) {
     case HG_BALANCE_CREATE:
         hg_pool_connect(to);
