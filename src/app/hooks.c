@@ -80,8 +80,11 @@ static void answer_where(struct hg_job *job)
             store = hg_worker_store(job->worker, job->bucket->upstream);
         if (store == NULL)
             hg_job_fail(job, HG_STATUS_EINTERNAL, "the store of the bucket could not be opened");
-        else
-            hg_job_stat_bytes(job, key, hg_span_str(store->ops->where(store, key)));
+        else {
+            const struct hg_bucket *bucket = job->bucket;
+            struct hg_span prefix = hg_span(bucket->prefix, bucket->prefix_len);
+            hg_job_stat_bytes(job, key, hg_span_str(store->ops->where(store, prefix, key)));
+        }
     }
     hg_job_answer(job);
 }

@@ -10,6 +10,7 @@
 
 #include "app/login.h"
 #include "app/process.h"
+#include "back/identity.h"
 #include "base/log.h"
 
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users)
@@ -124,6 +125,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
+/* Everything that its next login needs is there, so that publishing it cannot fail. */
+static int add_identity(struct hg_upstream *upstream, const struct hg_conf_tenant *tenant,
+                        char why[512])
+{
+    uint32_t id;
+    int rc = upstream != NULL ? hg_upstream_identity(upstream, tenant, &id) : 0;
+    if (rc == -ENOSPC)
+        snprintf(why, 512,
+                 "tenant '%s' is one login too many: upstream '%s' has had %d since the start",
+                 tenant->name, upstream->name, HG_IDENTITIES_MAX);
+    else if (rc != 0)
+        snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
+    return rc;
+}
+
 static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
                        struct hg_directory *directory, char why[512])
 {
@@ -133,6 +149,9 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
         struct hg_bucket *bucket = NULL;
         if (tenant->upstream_index != HG_CONF_NO_UPSTREAM)
             upstream = directory->upstreams[tenant->upstream_index];
+        int rc = add_identity(upstream, tenant, why);
+        if (rc != 0)
+            return rc;
         if (process->directory != NULL)
             bucket = hg_directory_bucket(process->directory, hg_span_str(tenant->name));
         bucket = still_fits(bucket, tenant, upstream) ? hg_bucket_ref(bucket)
@@ -226,6 +245,10 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
+    atomic_store(&bucket->shared, tenant->neighbours > 0);
+    uint32_t identity;
+    if (bucket->upstream != NULL && hg_upstream_identity(bucket->upstream, tenant, &identity) == 0)
+        atomic_store(&bucket->identity, identity);
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
 }
@@ -248,7 +271,6 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
 {
     for (size_t i = 0; i < conf->upstreams_count; i++) {
         struct hg_upstream *upstream = find_upstream(directory, conf->upstreams[i].name);
-        atomic_store(&upstream->shared, conf->upstreams[i].tenant_count > 1);
         hg_upstream_update(upstream, &conf->upstreams[i]);
     }
     for (size_t i = 0; i < conf->tenants_count; i++) {

@@ -9,17 +9,39 @@
 #include "app/process.h"
 #include "back/embedded.h"
 #include "back/memcached.h"
+#include "back/redis.h"
 #include "back/upstream.h"
 #include "base/log.h"
 
+#define REDIS_PORT  6379
 #define WAITING_MAX 10000 /* calls of a worker that may wait for one server */
+
+/* Servers of a Redis Cluster that may come to be known beside those of the configuration: as many
+   as its authors recommend nodes at most. */
+#define CLUSTER_NODES_MAX 1000
+
+struct impl;
+struct kind;
+static const struct kind *kind_of(enum hg_conf_kind kind);
+
+/* What there is to know of a kind of upstream. */
+struct kind {
+    int (*share)(struct impl *impl, const struct hg_conf_upstream *conf, char why[512]);
+    struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
+    void (*stats)(const char *name, const struct impl *impl, struct hg_job *job);
+    /* Of stores made of servers: a worker's instance, and what its servers are. */
+    struct hg_store *(*store_new)(const struct impl *impl, const struct hg_remote_place *place);
+    uint16_t default_port;
+    uint32_t more_servers;
+    bool flush_is_private; /* it empties one tenant only */
+};
 
 /* What hg_upstream.impl points to. */
 struct impl {
     struct hg_process *process;
-    enum hg_conf_kind kind;
+    const struct kind *kind;
     struct hg_embedded_shared *embedded;
-    struct hg_upstream_shared *memcached;
+    struct hg_upstream_shared *remote;
     uint32_t max_connections; /* to a server, of the whole process */
     pthread_mutex_t lock;
     struct hg_remote_times times; /* under lock */
@@ -30,8 +52,7 @@ static void free_impl(struct impl *impl)
     if (impl == NULL)
         return;
     hg_embedded_close(impl->embedded);
-    if (impl->memcached != NULL)
-        hg_upstream_shared_free(impl->memcached);
+    hg_upstream_shared_free(impl->remote);
     pthread_mutex_destroy(&impl->lock);
     free(impl);
 }
@@ -46,27 +67,30 @@ static uint32_t share_of(const struct impl *impl, unsigned worker)
     return share > 0 ? share : 1;
 }
 
-static struct hg_store *open_memcached(struct impl *impl, struct hg_worker *worker)
+static void set_times(struct impl *impl, struct hg_store *store)
 {
-    const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
-                                          &worker->blobs, &worker->outs,
-                                          worker->index,  share_of(impl, worker->index)};
-    struct hg_store *store = hg_memcached_store_new(impl->memcached, &place);
-    if (store == NULL)
-        return NULL;
     pthread_mutex_lock(&impl->lock);
     struct hg_remote_times times = impl->times;
     pthread_mutex_unlock(&impl->lock);
     hg_remote_set_times(store, &times);
+}
+
+static struct hg_store *open_remote(struct hg_upstream *upstream, struct hg_worker *worker)
+{
+    struct impl *impl = upstream->impl;
+    const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
+                                          &worker->blobs, &worker->outs,
+                                          worker->index,  share_of(impl, worker->index)};
+    struct hg_store *store = impl->kind->store_new(impl, &place);
+    if (store != NULL)
+        set_times(impl, store);
     return store;
 }
 
-static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worker *worker)
+static struct hg_store *open_embedded(struct hg_upstream *upstream, struct hg_worker *worker)
 {
     struct impl *impl = upstream->impl;
     struct hg_store *store = NULL;
-    if (impl->kind == HG_CONF_KIND_MEMCACHED)
-        return open_memcached(impl, worker);
     int rc = hg_embedded_store_new(impl->embedded, &worker->loop, &store);
     if (rc != 0)
         hg_log_error("upstream=%s worker=%u msg=\"cannot open the store: %s\"", upstream->name,
@@ -77,12 +101,8 @@ static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worke
 static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
 {
     struct impl *impl = upstream->impl;
-    if (impl->kind != HG_CONF_KIND_MEMCACHED)
-        return;
-    pthread_mutex_lock(&impl->lock);
-    struct hg_remote_times times = impl->times;
-    pthread_mutex_unlock(&impl->lock);
-    hg_remote_set_times(store, &times);
+    if (impl->remote != NULL)
+        set_times(impl, store);
 }
 
 /* ---- shared parts ---- */
@@ -126,38 +146,68 @@ static struct hg_remote_times times_of(const struct hg_conf_upstream *conf)
         (uint32_t)conf->queue_timeout_ms, (uint32_t)conf->reconnect_max_ms};
 }
 
-static int share_memcached(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
+/* Ranges that the file leaves open: an index costs a cluster a script for each write of a row. */
+static bool has_ranges(const struct hg_conf_upstream *conf)
+{
+    if (conf->ranges != HG_CONF_RANGES_AUTO)
+        return conf->ranges == HG_CONF_RANGES_ON;
+    return conf->kind == HG_CONF_KIND_REDIS && conf->redis_layout == HG_CONF_LAYOUT_ITEM;
+}
+
+static void fill_ring(struct hg_ring_conf *ring, const struct hg_conf_upstream *conf)
+{
+    /* Not named, the hash is the ring's own (ketama_weighted's is MD5); "default" by name, and in a
+       configuration string, is libmemcached's Jenkins. */
+    bool named = conf->lines[HG_CONF_UPSTREAM_hash] != 0 || conf->configuration[0] != '\0';
+    ring->kind = hg_conf_ring_name(conf->ring);
+    ring->hash = named ? hg_conf_hash_name(conf->hash) : NULL;
+}
+
+static void fill_remote(struct hg_remote_conf *to, const struct impl *impl,
+                        const struct hg_conf_upstream *conf)
+{
+    hg_remote_conf_init(to);
+    to->name = conf->name;
+    to->is_memcached = conf->kind == HG_CONF_KIND_MEMCACHED;
+    to->default_port = impl->kind->default_port;
+    to->more_servers = impl->kind->more_servers;
+    if (to->is_memcached)
+        fill_ring(&to->ring, conf);
+    to->user = conf->user;
+    to->password = conf->password;
+    to->database = (uint32_t)conf->database;
+    to->redis_plain = conf->redis_layout == HG_CONF_LAYOUT_PLAIN;
+    to->ranges = has_ranges(conf);
+    to->times = times_of(conf);
+    to->pool_depth = (uint32_t)conf->pool_depth;
+    to->pool_max_bytes = conf->pool_max_bytes;
+    to->pool_max_connections = (uint32_t)conf->pool_max_connections;
+    to->pool_min_hold_ms = (uint32_t)conf->pool_min_hold_ms;
+    to->pool_idle_timeout_s = (uint32_t)conf->pool_idle_timeout_s;
+    to->pool_queue_max = WAITING_MAX;
+    to->max_reply_bytes = (uint32_t)impl->process->file->max_frame_bytes;
+    to->keepalive_s = (uint32_t)impl->process->file->tcp_keepalive_s;
+    to->eject_servers = conf->eject_servers;
+}
+
+static int share_remote(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
 {
     struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
     struct hg_remote_conf to;
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
-    hg_remote_conf_init(&to);
+    fill_remote(&to, impl, conf);
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
         servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
                                              (uint32_t)conf->servers[i].weight};
-    to.name = conf->name;
-    /* Not named, the hash is the ring's own (ketama_weighted's is MD5); "default" by name, and in a
-       configuration string, is libmemcached's Jenkins. */
-    bool named = conf->lines[HG_CONF_UPSTREAM_hash] != 0 || conf->configuration[0] != '\0';
-    to.ring =
-        (struct hg_ring_conf){servers, (uint32_t)conf->servers_count, hg_conf_ring_name(conf->ring),
-                              named ? hg_conf_hash_name(conf->hash) : NULL};
-    to.times = times_of(conf);
-    to.pool_depth = (uint32_t)conf->pool_depth;
-    to.pool_max_bytes = conf->pool_max_bytes;
-    to.pool_max_connections = (uint32_t)conf->pool_max_connections;
-    to.pool_idle_timeout_s = (uint32_t)conf->pool_idle_timeout_s;
-    to.pool_queue_max = WAITING_MAX;
-    to.max_reply_bytes = (uint32_t)impl->process->file->max_frame_bytes;
-    to.keepalive_s = (uint32_t)impl->process->file->tcp_keepalive_s;
-    to.eject_servers = conf->eject_servers;
+    to.ring.servers = servers;
+    to.ring.count = (uint32_t)conf->servers_count;
     impl->times = to.times;
     impl->max_connections = to.pool_max_connections;
     if (servers != NULL)
-        impl->memcached = hg_upstream_shared_new(&to, impl->process->resolver,
-                                                 impl->process->front.worker_count, ring_why);
+        impl->remote = hg_upstream_shared_new(&to, impl->process->resolver,
+                                              impl->process->front.worker_count, ring_why);
     free(servers);
-    if (impl->memcached != NULL)
+    if (impl->remote != NULL)
         return 0;
     snprintf(why, 512, "cannot open upstream '%s': %s", conf->name, ring_why);
     return -EINVAL;
@@ -192,18 +242,17 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
         return rc;
     }
     impl->process = process;
-    impl->kind = conf->kind;
+    impl->kind = kind_of(conf->kind);
     pthread_mutex_init(&impl->lock, NULL);
     snprintf(upstream->name, sizeof upstream->name, "%s", conf->name);
     upstream->kind = hg_conf_kind_name(conf->kind);
     atomic_init(&upstream->refs, 1);
-    upstream->flush_is_private = conf->kind == HG_CONF_KIND_EMBEDDED;
-    upstream->open = open_store;
+    upstream->flush_is_private = impl->kind->flush_is_private;
+    upstream->open = impl->kind->open;
     upstream->refresh = refresh_store;
     upstream->retire = retire;
     upstream->impl = impl;
-    rc = conf->kind == HG_CONF_KIND_MEMCACHED ? share_memcached(impl, conf, why)
-                                              : share_embedded(impl, conf, why);
+    rc = impl->kind->share(impl, conf, why);
     if (rc != 0) {
         retire(upstream);
         return rc;
@@ -218,6 +267,10 @@ void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstr
     pthread_mutex_lock(&impl->lock);
     impl->times = times_of(conf);
     pthread_mutex_unlock(&impl->lock);
+    if (impl->remote != NULL &&
+        hg_identities_set_password(&impl->remote->identities, conf->password) != 0)
+        hg_log_error("upstream=%s msg=\"no memory for the new password: the old one stays\"",
+                     upstream->name);
     atomic_store(&upstream->allow_flush, conf->allow_flush);
     atomic_store(&upstream->miss_on_fault, conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
 }
@@ -227,6 +280,26 @@ int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket, uint32_
     struct impl *impl = upstream->impl;
     *ret_id = 0;
     return impl->embedded != NULL ? hg_embedded_tenant_id(impl->embedded, bucket, ret_id) : 0;
+}
+
+int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_tenant *tenant,
+                         uint32_t *ret_id)
+{
+    struct impl *impl = upstream->impl;
+    const unsigned *lines = tenant->lines;
+    *ret_id = 0;
+    if (impl->remote == NULL)
+        return 0;
+    /* What is open counts, not what the file says of the next start. */
+    const struct hg_identity *own = hg_identities_at(&impl->remote->identities, 0);
+    bool logs_in = tenant->backend_user[0] != '\0' || tenant->backend_password[0] != '\0';
+    uint64_t database =
+        lines[HG_CONF_TENANT_backend_database] != 0 ? tenant->backend_database : own->database;
+    if (!logs_in && database == own->database)
+        return 0;
+    return hg_identities_add(&impl->remote->identities, logs_in ? tenant->backend_user : own->user,
+                             logs_in ? tenant->backend_password : own->password, (uint32_t)database,
+                             ret_id);
 }
 
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id)
@@ -250,11 +323,11 @@ void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket)
 
 /* ---- statistics ---- */
 
-static void memcached_stats(const char *name, const struct impl *impl, struct hg_job *job)
+static void remote_stats(const char *name, const struct impl *impl, struct hg_job *job)
 {
     char row[256];
-    for (uint32_t i = 0; i < impl->memcached->count; i++) {
-        const struct hg_server *server = &impl->memcached->servers[i];
+    for (uint32_t i = 0; i < hg_upstream_count_servers(impl->remote); i++) {
+        const struct hg_server *server = &impl->remote->servers[i];
         uint64_t sums[HG_UPSTREAM_STATS] = {0};
         hg_server_sum(server, sums);
         snprintf(row, sizeof row, "%s:%u:address", name, i);
@@ -286,8 +359,62 @@ void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
     char row[256];
     snprintf(row, sizeof row, "%s:kind", upstream->name);
     hg_job_stat(job, row, "%s", upstream->kind);
-    if (impl->memcached != NULL)
-        memcached_stats(upstream->name, impl, job);
-    else
-        embedded_stats(upstream->name, impl, job);
+    impl->kind->stats(upstream->name, impl, job);
+}
+
+/* ---- the kinds ---- */
+
+static struct hg_store *new_memcached(const struct impl *impl, const struct hg_remote_place *place)
+{
+    return hg_memcached_store_new(impl->remote, place);
+}
+
+static struct hg_redis_conf redis_conf(const struct impl *impl)
+{
+    return (struct hg_redis_conf){
+        .plain = impl->remote->conf.redis_plain,
+        .ranges = impl->remote->conf.ranges,
+        .max_value_bytes = (uint32_t)impl->process->file->max_value_bytes,
+    };
+}
+
+static struct hg_store *new_redis(const struct impl *impl, const struct hg_remote_place *place)
+{
+    const struct hg_redis_conf conf = redis_conf(impl);
+    return hg_redis_store_new(impl->remote, place, &conf);
+}
+
+static struct hg_store *new_cluster(const struct impl *impl, const struct hg_remote_place *place)
+{
+    (void)impl;
+    (void)place;
+    return NULL;
+}
+
+static const struct kind kinds[] = {
+    [HG_CONF_KIND_EMBEDDED] = {.share = share_embedded,
+                               .open = open_embedded,
+                               .stats = embedded_stats,
+                               .flush_is_private = true},
+    [HG_CONF_KIND_MEMCACHED] = {.share = share_remote,
+                                .open = open_remote,
+                                .stats = remote_stats,
+                                .store_new = new_memcached,
+                                .default_port = HG_RING_PORT},
+    [HG_CONF_KIND_REDIS] = {.share = share_remote,
+                            .open = open_remote,
+                            .stats = remote_stats,
+                            .store_new = new_redis,
+                            .default_port = REDIS_PORT},
+    [HG_CONF_KIND_REDIS_CLUSTER] = {.share = share_remote,
+                                    .open = open_remote,
+                                    .stats = remote_stats,
+                                    .store_new = new_cluster,
+                                    .default_port = REDIS_PORT,
+                                    .more_servers = CLUSTER_NODES_MAX},
+};
+
+static const struct kind *kind_of(enum hg_conf_kind kind)
+{
+    return &kinds[kind];
 }

@@ -50,7 +50,8 @@ struct hg_due {
 
 struct hg_dialect {
     const char *name;
-    /* A login can be said on a connection that has one already. */
+    /* A login can be said on a connection that has one already; only an identity with something to
+       say can take it over. */
     bool can_rebind;
     /* Queues the request of `call` in `out`: its head in one piece, first. False, and nothing
        queued, if it cannot be said: *ret_fault says why. *ret_tag is given back with the reply.

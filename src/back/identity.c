@@ -6,10 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One that was replaced; somebody may still be reading it. */
+struct hg_password {
+    struct hg_password *older;
+    char *text;
+};
+
 static void identity_free(struct hg_identity *identity)
 {
     if (identity == NULL)
         return;
+    while (identity->older != NULL) {
+        struct hg_password *password = identity->older;
+        identity->older = password->older;
+        free(password->text);
+        free(password);
+    }
     free((char *)(uintptr_t)identity->user);
     free((char *)(uintptr_t)identity->password);
     free(identity);
@@ -79,6 +91,28 @@ int hg_identities_add(struct hg_identities *identities, const char *user, const 
     }
     if (rc != 0)
         rc = add_new(identities, user, password, database, ret_id);
+    pthread_mutex_unlock(&identities->lock);
+    return rc;
+}
+
+int hg_identities_set_password(struct hg_identities *identities, const char *password)
+{
+    int rc = 0;
+    pthread_mutex_lock(&identities->lock);
+    struct hg_identity *own = identities->list[0];
+    if (strcmp(own->password, password) != 0) {
+        struct hg_password *replaced = calloc(1, sizeof *replaced);
+        char *copy = strdup(password);
+        if (replaced != NULL && copy != NULL) {
+            *replaced = (struct hg_password){own->older, (char *)(uintptr_t)own->password};
+            own->older = replaced;
+            own->password = copy;
+        } else {
+            free(replaced);
+            free(copy);
+            rc = -ENOMEM;
+        }
+    }
     pthread_mutex_unlock(&identities->lock);
     return rc;
 }

@@ -3,8 +3,8 @@
 //
 // A connection is bound to one identity at a time, and a call goes on connections of its own only.
 // An upstream's identities have small numbers, 0 being the upstream's own; they are added while the
-// process runs and never taken away, so a number and what it points to hold as long as the
-// upstream. Any thread.
+// process runs and never taken away, so a number, what it points to, and every password that one
+// has had hold as long as the upstream. Any thread.
 #ifndef HG_BACK_IDENTITY_H
 #define HG_BACK_IDENTITY_H
 
@@ -18,11 +18,14 @@
 #define HG_IDENTITIES_MAX    16384
 #define HG_IDENTITY_TEXT_MAX 512 /* bytes of a user name, and of a password */
 
+struct hg_password;
+
 struct hg_identity {
     uint32_t id;
-    const char *user;     /* "": none is named (Redis: the default user) */
-    const char *password; /* "": no login */
-    uint32_t database;    /* Redis only */
+    const char *user;             /* "": none is named (Redis: the default user) */
+    const char *_Atomic password; /* "": no login */
+    uint32_t database;            /* Redis only */
+    struct hg_password *older;    /* passwords that it had */
 };
 
 struct hg_identities {
@@ -40,6 +43,9 @@ void hg_identities_fini(struct hg_identities *identities);
    HG_IDENTITIES_MAX. */
 HG_MUST_USE int hg_identities_add(struct hg_identities *identities, const char *user,
                                   const char *password, uint32_t database, uint32_t *ret_id);
+
+/* Another password for the upstream's own; the next login uses it. 0 or -ENOMEM. */
+HG_MUST_USE int hg_identities_set_password(struct hg_identities *identities, const char *password);
 
 static inline uint32_t hg_identities_count(const struct hg_identities *identities)
 {

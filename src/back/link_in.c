@@ -92,6 +92,8 @@ static bool match(struct hg_link *link, struct hg_reply *reply, struct hg_blob *
         link->owner->on_again(link, call, reply);
         return link->state != HG_LINK_DEAD;
     }
+    if (call->place.made_cas != 0 && reply->result.status == HG_STATUS_SUCCESS)
+        reply->result.cas = call->place.made_cas;
     hg_tie_end(call);
     call->on_done(call, &reply->result);
     return true;

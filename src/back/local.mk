@@ -32,3 +32,13 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 # rows
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
+# redis
+libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
+libback_a_SOURCES += \
+	src/back/redis.c src/back/redis.h \
+	src/back/redis_dialect.c src/back/redis_dialect.h \
+	src/back/redis_error.c src/back/redis_error.def src/back/redis_error.h \
+	src/back/redis_range.c src/back/redis_range.h \
+	src/back/redis_read.c src/back/redis_read.h \
+	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h \
+	src/back/redis_write.c src/back/redis_write.h

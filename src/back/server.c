@@ -165,6 +165,13 @@ void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed,
     leave(server, worker, was);
 }
 
+void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_unready(&server->breaker, now_us);
+    leave(server, worker, was);
+}
+
 void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);

@@ -67,6 +67,7 @@ void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_br
 void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
                               enum hg_breaker_connect kind);
 void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us);
+void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us);
 void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
 void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,

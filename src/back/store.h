@@ -159,8 +159,9 @@ struct hg_store_ops {
        key and a zero byte behind it; in reverse, `to` is the last key. */
     void (*range)(struct hg_store *store, struct hg_range_call *call);
     void (*cancel_range)(struct hg_store *store, struct hg_range_call *call);
-    /* Which server `key` (without prefix) goes to, as text that holds until the next call. */
-    const char *(*where)(struct hg_store *store, struct hg_span key);
+    /* Which server `key` of a tenant with this prefix goes to, as text that holds until the next
+       call. */
+    const char *(*where)(struct hg_store *store, struct hg_span prefix, struct hg_span key);
     /* Takes no new calls that need a new connection, closes what is idle, ends when all is
        answered; `drained` asks whether nothing is pending. */
     void (*drain)(struct hg_store *store);

@@ -14,9 +14,12 @@ static void run(struct hg_hub_wake *wake)
     hg_list_init(&now);
     hg_list_splice(&now, &ties->ready);
     while ((node = hg_list_first(&now)) != NULL) {
-        struct hg_call *call = HG_CONTAINER_OF(node, struct hg_tie, node)->call;
+        struct hg_tie *tie = HG_CONTAINER_OF(node, struct hg_tie, node);
+        struct hg_call *call = tie->call;
         hg_list_remove(node);
         call->place.waiting = false;
+        if (tie->bytes == NULL)
+            hg_tie_end(call); /* perhaps it does not come again */
         call->on_room(call);
     }
 }

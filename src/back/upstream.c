@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
 
 void hg_remote_conf_init(struct hg_remote_conf *conf)
 {
@@ -136,6 +139,9 @@ struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *c
     }
     shared->resolver = resolver;
     shared->workers = workers;
+    if (getrandom(&shared->cas_seed, sizeof shared->cas_seed, GRND_NONBLOCK) !=
+        (ssize_t)sizeof shared->cas_seed)
+        shared->cas_seed = hg_now_us() ^ (uint64_t)(uintptr_t)shared;
     if (hg_identities_init(&shared->identities, conf->user, conf->password, conf->database) != 0) {
         snprintf(why, HG_RING_WHY_BYTES, "memory is out");
         free(shared);

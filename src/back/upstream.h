@@ -60,6 +60,7 @@ struct hg_upstream_shared {
     struct hg_server *servers;
     struct hg_ring_server *ring_servers;
     struct hg_identities identities;
+    uint64_t cas_seed; /* random: of CAS values that are made here, see redis.h */
 };
 
 /* Every default, of memcached; name and servers are left empty. */

@@ -5,6 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
+/* A turn in the ring, in times of a move: a third of it is spent on moving, two are of use. With
+   two, half the capacity would go into moving as long as the ring lasts. */
+#define SLICE 3
+
 void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *conf,
                      uint32_t capacity, uint64_t now_us)
 {
@@ -12,7 +16,7 @@ void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *c
     memset(balance, 0, sizeof *balance);
     balance->conf = *conf;
     balance->capacity = capacity;
-    balance->hold_us = conf->hold_min_us;
+    balance->hold_us = balance->slice_us = conf->hold_min_us;
     balance->ticked_us = now_us;
     hg_list_init(&balance->active);
     hg_list_init(&balance->quiet);
@@ -31,19 +35,12 @@ void hg_balance_drain(struct hg_balance *balance)
     balance->draining = true;
 }
 
-void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us)
-{
-    block->busy_us += (block->busy_count + block->draining) * (now_us - block->busy_told_us);
-    block->busy_told_us = now_us;
-}
-
-void hg_balance_freeze(struct hg_balance *balance, bool frozen, uint64_t now_us)
+void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 {
     if (balance->frozen && !frozen) {
         HG_LIST_EACH(node, &balance->active)
         {
             struct hg_balance_block *block = hg_balance_block_at(node);
-            hg_balance_count_busy(block, now_us);
             block->busy_us = block->arrivals = block->answers = 0;
         }
     }
@@ -69,7 +66,7 @@ void hg_balance_block_add(struct hg_balance *balance, struct hg_balance_block *b
                           uint64_t now_us)
 {
     memset(block, 0, sizeof *block);
-    block->busy_told_us = block->used_us = now_us;
+    block->used_us = now_us;
     hg_list_init(&block->starving);
     hg_list_init(&block->idle);
     hg_list_init(&block->busy);
@@ -188,7 +185,6 @@ static void enter(struct hg_balance *balance, struct hg_balance_conn *conn,
     struct hg_balance_block *old = conn->block;
     uint32_t *counter;
     if (old != NULL) {
-        hg_balance_count_busy(old, now_us);
         if ((counter = counter_of(old, conn->state)) != NULL) {
             assert(*counter > 0);
             (*counter)--;
@@ -202,7 +198,6 @@ static void enter(struct hg_balance *balance, struct hg_balance_conn *conn,
     conn->block = block;
     conn->since_us = now_us;
     if (block != NULL) {
-        hg_balance_count_busy(block, now_us);
         (*counter_of(block, state))++;
         hg_list_append(list_of(block, state), &conn->node);
         if (state == HG_BALANCE_IDLE)
@@ -291,6 +286,11 @@ static void add_sample(struct hg_balance_mean *mean, uint64_t us)
     mean->next = (mean->next + 1) % HG_BALANCE_SAMPLES;
 }
 
+static uint64_t clamp(uint64_t us, uint64_t min_us, uint64_t max_us)
+{
+    return us < min_us ? min_us : us > max_us ? max_us : us;
+}
+
 /* A success: what a move takes, and so the minimum hold, is known better. */
 static void learn_time(struct hg_balance *balance, const struct hg_balance_conn *conn,
                        uint64_t now_us)
@@ -299,10 +299,8 @@ static void learn_time(struct hg_balance *balance, const struct hg_balance_conn 
     add_sample(conn->rebinding ? &balance->rebind : &balance->connect, now_us - conn->bound_us);
     balance->reconnect_us =
         mean_of(balance->rebind.count > 0 ? &balance->rebind : &balance->connect);
-    uint64_t hold_us = 2 * balance->reconnect_us;
-    balance->hold_us = hold_us < conf->hold_min_us   ? conf->hold_min_us
-                       : hold_us > conf->hold_max_us ? conf->hold_max_us
-                                                     : hold_us;
+    balance->hold_us = clamp(2 * balance->reconnect_us, conf->hold_min_us, conf->hold_max_us);
+    balance->slice_us = clamp(SLICE * balance->reconnect_us, conf->hold_min_us, conf->hold_max_us);
 }
 
 void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
@@ -318,7 +316,7 @@ void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_IDLE);
-    conn->block->used_us = now_us;
+    conn->block->used_us = conn->counted_us = now_us;
     unreserve(balance, conn);
     enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
 }

@@ -61,7 +61,7 @@ void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *c
 void hg_balance_set_capacity(struct hg_balance *balance, uint32_t capacity);
 /* The breaker is not closed (true) or is again: quotas stay as they are, nothing moves or drains,
  * and what is measured is dropped. Connecting goes on as the driver's breaker lets it. */
-void hg_balance_freeze(struct hg_balance *balance, bool frozen, uint64_t now_us);
+void hg_balance_freeze(struct hg_balance *balance, bool frozen);
 /* All blocks: what is idle and not waited for is closed, moves and drains end. Waiters are served.
  */
 void hg_balance_drain(struct hg_balance *balance);
@@ -150,10 +150,13 @@ static inline void hg_balance_arrived(struct hg_balance *balance, struct hg_bala
         hg_balance_block_wake(balance, block);
 }
 
-/* `n` requests of the block were answered. */
-static inline void hg_balance_answered(struct hg_balance_block *block, uint32_t n)
+/* `n` requests on the busy (or draining) connection were answered; before conn_idle. What it took
+ * since the answers before, or since it became busy, is their service time. */
+static inline void hg_balance_answered(struct hg_balance_conn *conn, uint32_t n, uint64_t now_us)
 {
-    block->answers += n;
+    conn->block->answers += n;
+    conn->block->busy_us += now_us - conn->counted_us;
+    conn->counted_us = now_us;
 }
 
 /* Connections that count as the block's: all but those that leave it. */

@@ -53,18 +53,27 @@ static inline bool hg_balance_movable(const struct hg_balance *balance,
            now_us - conn->up_us >= balance->reconnect_us;
 }
 
+/* Has the block had its slice of the ring with this connection? */
+static inline bool hg_balance_turn_is_over(const struct hg_balance *balance,
+                                           const struct hg_balance_conn *conn, uint64_t now_us)
+{
+    return now_us - conn->bound_us >= balance->slice_us;
+}
+
 /* Drains that may be in progress, and moves that a tick may plan: a twentieth of the capacity. */
 static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 {
     return balance->capacity < 20 ? 1 : balance->capacity / 20;
 }
 
-/* Adds busy time up to now (balance.c). */
-void hg_balance_count_busy(struct hg_balance_block *block, uint64_t now_us);
 /* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
 void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
 void hg_balance_set_quotas(struct hg_balance *balance);
 
+/* Would the block's connections serve so many waiters before a new one is up, and does it have as
+   many as are of use? Then connecting would help nobody. (balance_plan.c) */
+bool hg_balance_is_served_sooner(const struct hg_balance *balance,
+                                 const struct hg_balance_block *block, uint32_t waiters);
 /* May `to` have this idle connection of another block? (balance_plan.c) */
 bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balance_conn *conn,
                          const struct hg_balance_block *to, uint64_t now_us);

@@ -48,6 +48,7 @@ struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance
                                                 struct hg_balance_block *block, uint64_t now_us)
 {
     struct hg_balance_conn *best = NULL;
+    bool beyond = hg_balance_size(block) - block->planned_out > block->quota;
     uint32_t looked = 0;
     HG_LIST_EACH(node, &block->busy)
     {
@@ -55,6 +56,7 @@ struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance
         if (looked++ == CANDIDATES)
             break;
         if (!conn->planned && hg_balance_movable(balance, conn, now_us) &&
+            (beyond || hg_balance_turn_is_over(balance, conn, now_us)) &&
             (best == NULL || conn->load < best->load))
             best = conn;
     }
@@ -69,7 +71,7 @@ bool hg_balance_may_drain(const struct hg_balance *balance, const struct hg_bala
     uint32_t size = hg_balance_size(from) - from->planned_out;
     if (size > from->quota)
         return true;
-    /* Its turn in the ring is over; that the hold is, is looked at with the connection. */
+    /* Is its turn in the ring over? That is looked at with the connection. */
     return balance->ring && size > 0 && hg_balance_promised(to) == 0;
 }
 
@@ -86,6 +88,15 @@ static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
     return NULL;
 }
 
+bool hg_balance_is_served_sooner(const struct hg_balance *balance,
+                                 const struct hg_balance_block *block, uint32_t waiters)
+{
+    uint32_t size = hg_balance_promised(block);
+    if (size == 0 || block->service_us <= 0 || size < block->useful)
+        return false;
+    return waiters * block->service_us < (double)balance->reconnect_us * size;
+}
+
 struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
                                                struct hg_balance_block *block, uint64_t now_us)
 {
@@ -97,6 +108,8 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
     if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (HG_UNLIKELY(balance->draining && hg_balance_has_source(block)))
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
+    if (hg_balance_is_served_sooner(balance, block, block->waiters + 1))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->total < balance->capacity)
         return plan(HG_BALANCE_CREATE, block, NULL);
@@ -158,7 +171,9 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
     /* It has what it should have. Only who has none can ask for it: in the ring, because the turn
        is over; else if it is not needed here. */
     bool starving = hg_balance_promised(to) == 0;
-    if (starving && (balance->ring || block->waiters == 0))
+    bool done =
+        block->waiters == 0 || (balance->ring && hg_balance_turn_is_over(balance, conn, now_us));
+    if (starving && done)
         return plan(HG_BALANCE_MOVE, to, conn);
     return keep;
 }

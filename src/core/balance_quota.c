@@ -15,7 +15,6 @@
 // capacity. If even one for each does not fit, the domain is a ring: quota 1 for all, in turn.
 #include "core/balance_in.h"
 
-#include <math.h>
 #include <string.h>
 
 #define WINDOW_TICKS 16     // of the averages: 160 ms
@@ -24,6 +23,8 @@
 #define UNKNOWN_US   1000   // a service time, before the first answer
 #define STEADY_TICKS 2      // a quota changes only when that many ticks in a row agree
 #define STICKY       0.5    // of a connection: remainders closer than that stay as they are
+#define ROUNDS       40     // that shares are looked for, at most
+#define EXACT        1e-6   // of a connection: shares that miss the capacity by less are right
 #define BINS         256
 
 static void average(double *avg, double sample)
@@ -50,10 +51,8 @@ static double service_of(const struct hg_balance *balance, const struct hg_balan
                                      : UNKNOWN_US;
 }
 
-static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us,
-                   uint64_t now_us)
+static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us)
 {
-    hg_balance_count_busy(block, now_us);
     bool traffic = block->arrivals + block->answers + block->waiters + block->busy_count +
                        block->coming + block->draining >
                    0;
@@ -98,7 +97,7 @@ void hg_balance_measure(struct hg_balance *balance, uint64_t now_us)
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
-        sample(balance, block, elapsed_us, now_us);
+        sample(balance, block, elapsed_us);
         busy += block->busy_avg;
         answers += block->answers_avg;
         if (is_over(balance, block)) {
@@ -122,108 +121,124 @@ static bool is_wanting(const struct hg_balance_block *block)
 
 static uint32_t useful_of(const struct hg_balance *balance, const struct hg_balance_block *block)
 {
-    double useful = ceil(block->demand / BUSY_MOST);
-    return useful < 1 ? 1 : useful > balance->capacity ? balance->capacity : (uint32_t)useful;
+    double useful = block->demand * (1 / BUSY_MOST);
+    if (useful >= balance->capacity)
+        return balance->capacity;
+    uint32_t whole = (uint32_t)useful;
+    return useful > whole || whole == 0 ? whole + 1 : whole;
 }
 
-/* By demand, but at least one each, and none more than is useful. Who is at such a bound leaves the
-   sharing with it: first those who would get too little (their ones are owed in any case), then
-   those who would get too much, until nobody is. */
-static void share_out(struct hg_balance *balance, double rest, double demand)
+/* Without branches, here and in remainder_of: no processor could guess them. */
+static double share_at(const struct hg_balance_block *block, double level)
 {
-    bool again = true, low = true;
-    HG_LIST_EACH(node, &balance->active)
-    {
-        hg_balance_block_at(node)->share = 0;
-    }
-    while (again || low) {
-        double each = demand > 0 ? rest / demand : 0;
-        low = low && again;
-        again = false;
+    double share = level * block->demand, useful = block->useful;
+    share = share < 1 ? 1 : share;
+    return share > useful ? useful : share;
+}
+
+/* The level at which level x demand, but at least one and at most what is useful to each, makes the
+   capacity in sum: Newton's steps from the last one, kept between what was too little and what was
+   too much. The sum is piecewise linear, so a few steps are exact. */
+static double find_level(struct hg_balance *balance, double demand)
+{
+    double low = 0, high = 0, level = balance->level;
+    if (level <= 0)
+        level = balance->capacity / demand;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        double sum = 0, slope = 0;
         HG_LIST_EACH(node, &balance->active)
         {
-            struct hg_balance_block *block = hg_balance_block_at(node);
-            if (!is_wanting(block) || block->share > 0)
+            const struct hg_balance_block *block = hg_balance_block_at(node);
+            if (!is_wanting(block))
                 continue;
-            double share = each * block->demand;
-            if (low ? share > 1 : share < block->useful)
-                continue;
-            block->share = low ? 1 : block->useful;
-            rest -= block->share;
-            demand -= block->demand;
-            again = true;
+            double share = share_at(block, level);
+            sum += share;
+            slope += block->demand * (double)((share > 1) & (share < block->useful));
         }
+        double missing = balance->capacity - sum;
+        if (missing < EXACT && missing > -EXACT)
+            return level;
+        if (missing > 0)
+            low = level;
+        else
+            high = level;
+        level = slope > 0 ? level + missing / slope : -1;
+        if (level <= low || (high > 0 && level >= high))
+            level = high > 0 ? (low + high) / 2 : low * 2;
     }
-    HG_LIST_EACH(node, &balance->active)
-    {
-        struct hg_balance_block *block = hg_balance_block_at(node);
-        if (is_wanting(block) && block->share <= 0)
-            block->share = rest > 0 && demand > 0 ? rest / demand * block->demand : 1;
-    }
+    return low;
 }
 
 /* A remainder in 1 / 65536: what the block has already counts in its favour. */
 static uint32_t remainder_of(const struct hg_balance_block *block)
 {
-    double whole = floor(block->share), part = block->share - whole;
-    if (part <= 0 || whole >= block->useful)
-        return 0;
-    if (block->quota > whole)
-        part += STICKY;
-    return 1 + (uint32_t)(part / (1 + STICKY) * 65534);
+    uint32_t whole = (uint32_t)block->share;
+    double part = block->share - whole;
+    double favour = STICKY * (double)(block->quota > whole);
+    uint32_t remainder = 1 + (uint32_t)((part + favour) / (1 + STICKY) * 65534);
+    return remainder * (uint32_t)((part > 0) & (whole < block->useful));
 }
 
 /* The smallest remainder that is rounded up, if the `n` largest are; *ret_ties: how many of those
-   that are equal to it. Two passes over bins instead of sorting. */
-static uint32_t threshold_of(struct hg_balance *balance, uint32_t n, uint32_t *ret_ties)
+   that are equal to it. Two passes over bins instead of sorting; `bins` has the upper halves. */
+static uint32_t threshold_of(struct hg_balance *balance, uint32_t *bins, uint32_t n,
+                             uint32_t *ret_ties)
 {
-    uint32_t prefix = 0;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        uint32_t bins[BINS] = {0}, bin = BINS - 1;
-        HG_LIST_EACH(node, &balance->active)
-        {
-            struct hg_balance_block *block = hg_balance_block_at(node);
-            uint32_t remainder = is_wanting(block) ? remainder_of(block) : 0;
-            if (pass == 0)
-                bins[remainder >> 8]++;
-            else if (remainder >> 8 == prefix)
-                bins[remainder & 255]++;
-        }
-        while (bin > 0 && bins[bin] < n)
-            n -= bins[bin--];
-        prefix = prefix << 8 | bin;
+    uint32_t upper = BINS - 1, lower = BINS - 1;
+    while (upper > 0 && bins[upper] < n)
+        n -= bins[upper--];
+    memset(bins, 0, BINS * sizeof *bins);
+    HG_LIST_EACH(node, &balance->active)
+    {
+        const struct hg_balance_block *block = hg_balance_block_at(node);
+        if (block->remainder >> 8 == upper)
+            bins[block->remainder & (BINS - 1)]++;
     }
+    while (lower > 0 && bins[lower] < n)
+        n -= bins[lower--];
     *ret_ties = n;
-    return prefix;
+    return upper << 8 | lower;
 }
 
-static void round_shares(struct hg_balance *balance)
+/* How the targets differ from the quotas. */
+struct change {
+    bool needed;       // the quotas leave somebody out, or count somebody who is gone
+    uint32_t up, down; // that STEADY_TICKS ticks agree on
+};
+
+static void set_target(struct hg_balance_block *block, uint32_t target, struct change *change)
 {
-    uint32_t sum = 0, ties = 0;
+    bool more = target > block->quota, less = target < block->quota;
+    bool same_way = block->target_ticks > 0 && more == (block->target > block->quota);
+    block->target_ticks = !(more | less) ? 0 : same_way ? block->target_ticks + 1 : 1;
+    block->target = target;
+    change->needed |= (target > 0) != (block->quota > 0);
+    if (block->target_ticks < STEADY_TICKS)
+        return;
+    change->up += more ? target - block->quota : 0;
+    change->down += less ? block->quota - target : 0;
+}
+
+/* From shares to whole numbers, by largest remainder. */
+static void round_shares(struct hg_balance *balance, struct change *change)
+{
+    uint32_t bins[BINS] = {0}, sum = 0, ties = 0;
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
-        if (is_wanting(block))
-            sum += (uint32_t)block->share;
+        block->share = is_wanting(block) ? share_at(block, balance->level) : 0;
+        block->remainder = remainder_of(block);
+        bins[block->remainder >> 8]++;
+        sum += (uint32_t)block->share;
     }
     uint32_t left = sum < balance->capacity ? balance->capacity - sum : 0;
-    uint32_t threshold = threshold_of(balance, left, &ties);
+    uint32_t threshold = left == 0 ? UINT32_MAX : threshold_of(balance, bins, left, &ties);
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
-        uint32_t target = 0;
-        if (is_wanting(block)) {
-            uint32_t remainder = remainder_of(block);
-            target = (uint32_t)block->share;
-            if (left > 0 && (remainder > threshold || (remainder == threshold && ties > 0))) {
-                ties -= remainder == threshold;
-                target++;
-            }
-        }
-        bool same_way = block->target_ticks > 0 && target != block->quota &&
-                        (target > block->quota) == (block->target > block->quota);
-        block->target_ticks = target == block->quota ? 0 : same_way ? block->target_ticks + 1 : 1;
-        block->target = target;
+        bool tie = block->remainder == threshold && ties > 0 && block->share > 0;
+        ties -= tie;
+        set_target(block, (uint32_t)block->share + (tie || block->remainder > threshold), change);
     }
 }
 
@@ -240,18 +255,9 @@ static void apply_all(struct hg_balance *balance)
 }
 
 /* Changes that STEADY_TICKS ticks agree on, as much up as down, so that the sum stays. */
-static void apply_steady(struct hg_balance *balance)
+static void apply_steady(struct hg_balance *balance, const struct change *change)
 {
-    uint32_t up = 0, down = 0;
-    HG_LIST_EACH(node, &balance->active)
-    {
-        const struct hg_balance_block *block = hg_balance_block_at(node);
-        if (block->target_ticks < STEADY_TICKS)
-            continue;
-        up += block->target > block->quota ? block->target - block->quota : 0;
-        down += block->target < block->quota ? block->quota - block->target : 0;
-    }
-    up = down = up < down ? up : down;
+    uint32_t up = change->up < change->down ? change->up : change->down, down = up;
     if (up == 0)
         return;
     HG_LIST_EACH(node, &balance->active)
@@ -260,28 +266,14 @@ static void apply_steady(struct hg_balance *balance)
         if (block->target_ticks < STEADY_TICKS)
             continue;
         uint32_t *left = block->target > block->quota ? &up : &down;
-        uint32_t change = block->target > block->quota ? block->target - block->quota
-                                                       : block->quota - block->target;
-        change = change < *left ? change : *left;
-        *left -= change;
-        block->quota += block->target > block->quota ? change : 0 - change;
+        uint32_t step = block->target > block->quota ? block->target - block->quota
+                                                     : block->quota - block->target;
+        step = step < *left ? step : *left;
+        *left -= step;
+        block->quota += block->target > block->quota ? step : 0 - step;
         if (block->quota == block->target)
             block->target_ticks = 0;
     }
-}
-
-/* Do the quotas as they are leave somebody out, or count somebody who is gone? */
-static bool is_out_of_date(struct hg_balance *balance)
-{
-    if (balance->quota_sum != balance->capacity || balance->quota_capacity != balance->capacity)
-        return true;
-    HG_LIST_EACH(node, &balance->active)
-    {
-        const struct hg_balance_block *block = hg_balance_block_at(node);
-        if (is_wanting(block) != (block->quota > 0))
-            return true;
-    }
-    return false;
 }
 
 void hg_balance_set_quotas(struct hg_balance *balance)
@@ -306,13 +298,13 @@ void hg_balance_set_quotas(struct hg_balance *balance)
     balance->ring = wanting > balance->capacity;
     balance->constrained = useful > balance->capacity;
     if (balance->constrained && !balance->ring) {
-        share_out(balance, balance->capacity, demand);
-        round_shares(balance);
-        if (!was_shared || is_out_of_date(balance))
+        struct change change = {!was_shared || balance->quota_sum != balance->capacity, 0, 0};
+        balance->level = find_level(balance, demand);
+        round_shares(balance, &change);
+        if (change.needed)
             apply_all(balance);
         else
-            apply_steady(balance);
-        balance->quota_capacity = balance->capacity;
+            apply_steady(balance, &change);
         return;
     }
     HG_LIST_EACH(node, &balance->active)

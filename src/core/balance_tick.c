@@ -103,6 +103,13 @@ list_block(struct hg_balance_block **list, uint32_t *count, struct hg_balance_bl
     list[i] = block;
 }
 
+/* Connections that would help the block's waiters. */
+static uint32_t need_of(const struct hg_balance *balance, const struct hg_balance_block *block)
+{
+    uint32_t need = hg_balance_need(balance, block);
+    return need > 0 && hg_balance_is_served_sooner(balance, block, block->waiters) ? 0 : need;
+}
+
 static void put_in_order(struct hg_balance *balance)
 {
     balance->hungry_count = balance->overfull_count = 0;
@@ -110,7 +117,7 @@ static void put_in_order(struct hg_balance *balance)
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
-        uint32_t need = hg_balance_need(balance, block);
+        uint32_t need = need_of(balance, block);
         uint32_t size = hg_balance_size(block);
         if (block->suppressed)
             continue;
@@ -213,7 +220,7 @@ static void plan_creates(struct ops *ops)
     for (bool again = true; again && ops->room > 0 && !is_full(ops);) {
         again = false;
         for (uint32_t i = 0; i < balance->hungry_count && ops->room > 0 && !is_full(ops); i++) {
-            if (hg_balance_need(balance, balance->hungry[i]) == 0)
+            if (need_of(balance, balance->hungry[i]) == 0)
                 continue;
             add(ops, HG_BALANCE_CREATE, balance->hungry[i], NULL);
             ops->room--;
@@ -306,18 +313,22 @@ static void plan_moves(struct ops *ops)
     for (uint32_t i = 0; i < balance->hungry_count && most > 0 && !is_full(ops); i++) {
         struct hg_balance_block *block = balance->hungry[i];
         if (hg_balance_need(balance, block) == 0 ||
-            (balance->constrained && hg_balance_promised(block) >= block->quota))
+            (balance->constrained &&
+             hg_balance_promised(block) >= (balance->ring ? block->useful : block->quota)))
             continue;
         if (plan_gift(ops, block, victims, count, &drains))
             most--;
     }
 }
 
-/* A few per tick: connections that came together need not go together. */
+/* A few per tick: connections that came together need not go together. None while somebody could
+   use one: it will be moved there. */
 static void plan_collection(struct ops *ops)
 {
     struct hg_balance *balance = ops->balance;
     uint32_t most = hg_balance_twentieth(balance);
+    if (balance->waiters > 0 && !balance->frozen)
+        return;
     HG_LIST_EACH(node, &balance->lru)
     {
         struct hg_balance_conn *conn = hg_balance_lru_at(node);

@@ -35,40 +35,44 @@ struct hg_balance_conn {
     struct hg_balance_block *reserved; // DRAINING: who gets it
     struct hg_list node;               // of its block: idle, busy or others
     struct hg_list lru;                // of the domain: idle ones, longest idle first
-    uint64_t bound_us; // when its (re)binding began: the minimum hold counts from it
-    uint64_t up_us;    // when that had succeeded
-    uint64_t since_us; // when its state began
+    uint64_t bound_us;   // when its (re)binding began: the minimum hold counts from it
+    uint64_t up_us;      // when that had succeeded
+    uint64_t since_us;   // when its state began
+    uint64_t counted_us; // up to when its busy time is counted
 };
 
 /* One (server, identity). */
 struct hg_balance_block {
-    struct hg_list node;     // of the domain: blocks with traffic, or the quiet ones
-    struct hg_list starving; // of the domain: waiters and no connection; first come, first served
+    struct hg_list node; // of the domain: blocks with traffic, or the quiet ones
+    /* What the tick goes over again and again, together. */
+    double demand;         // read: connections that would be busy
+    double share;          // of the capacity
+    uint32_t quota;        // read
+    uint32_t useful;       // connections beyond that would not be busy
+    uint32_t target;       // quota that the last tick would have given
+    uint32_t target_ticks; // ticks in a row that wanted it changed that way
+    uint32_t remainder;    // of the share, for rounding
+    uint32_t waiters;      // read
+    bool active;           // had traffic lately
+    bool suppressed;       // takes no connections and ends those that it has
+    bool barred;           // takes no connections for now
+    /* What requests go by. */
+    uint32_t arrivals, answers;                        // since the last tick
+    uint32_t idle_count, busy_count, coming, draining; // read: connections by state
+    uint32_t incoming;                                 // read: drain elsewhere, reserved for it
+    uint32_t planned_in, planned_out;                  // by the rebalance under way
+    uint64_t busy_us;        // since the last tick, of connections, up to their last answers
+    uint64_t used_us;        // when a request last came, waited or was sent
+    uint64_t oldest_us;      // read: since when the oldest waiter waits, while there are any
     struct hg_list idle;     // hg_balance_conn.node, longest idle first
     struct hg_list busy;     // longest busy first
     struct hg_list others;   // COMING and DRAINING
-    uint32_t idle_count, busy_count, coming, draining; // read: connections by state
-    uint32_t incoming;                                 // read: drain elsewhere, reserved for it
-    uint32_t waiters;                                  // read
-    uint32_t quota;                                    // read
-    uint32_t arrivals, answers;                        // since the last tick
-    uint64_t busy_us, busy_told_us; // busy time since the last tick, counted up to then
-    uint64_t used_us;               // when a request last came, waited or was sent
-    bool active;                    // had traffic lately
-    bool suppressed;                // takes no connections and ends those that it has
-    bool barred;                    // takes no connections for now
-    double demand;                  // read: connections that would be busy
-    double service_us;              // read: busy time of a connection per answer; 0: unknown
+    struct hg_list starving; // of the domain: waiters and no connection; first come, first served
+    double service_us;       // read: busy time of a connection per answer; 0: unknown
     double arrivals_avg, answers_avg, busy_avg, weight; // per tick; weighted, weights together
-    double share;                                       // of the capacity, in the tick under way
-    uint32_t target;                                    // quota that the last tick would have given
-    uint32_t target_ticks;            // ticks in a row that wanted it changed that way
-    uint32_t useful;                  // connections beyond that would not be busy
-    uint32_t planned_in, planned_out; // by the rebalance under way
-    uint64_t traffic_tick;            // the last tick with traffic
-    uint64_t oldest_us;           // read: since when the oldest waiter waits, while there are any
-    uint64_t moves_in, moves_out; // read: connections won and lost, all told
-    uint64_t steals;              // read: of moves_in, those taken when a request came
+    uint64_t traffic_tick;                              // the last tick with traffic
+    uint64_t moves_in, moves_out;                       // read: connections won and lost, all told
+    uint64_t steals;                   // read: of moves_in, those taken when a request came
     uint64_t connects, connect_errors; // read
 };
 
@@ -109,13 +113,14 @@ struct hg_balance {
     struct hg_balance_block *hungry[HG_BALANCE_LISTED];   // of the last tick, hungriest first
     struct hg_balance_block *overfull[HG_BALANCE_LISTED]; // of the last tick, fullest first
     uint32_t hungry_count, overfull_count;
-    uint32_t wanted;         // read: connections that waiters could use and that do not come
-    double service_us;       // busy time per answer, of all blocks
-    uint32_t quota_sum;      // of the quotas
-    uint32_t quota_capacity; // that they are made for
+    uint32_t wanted;    // read: connections that waiters could use and that do not come
+    double service_us;  // busy time per answer, of all blocks
+    uint32_t quota_sum; // of the quotas
     struct hg_balance_mean connect, rebind; // times of successes
     uint64_t p99_us;                        // how long requests stay on a connection
+    uint64_t slice_us;                      // read: a turn in the ring
     uint64_t hold_us, reconnect_us;         // read: minimum hold, mean time of a move
+    double level;                           // connections per demand, of the last quotas
     uint64_t ticked_us, tick;
 };
 

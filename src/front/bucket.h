@@ -76,13 +76,14 @@ struct hg_bucket {
     struct hg_upstream *upstream; /* the bucket holds a reference */
     uint32_t tenant_id;           /* its key space in an embedded store */
     _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
-    char *prefix;                 /* in front of each key towards memcached; never NULL */
+    char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
     _Atomic int credit_mode;   /* enum hg_mode */
     _Atomic int reject_status; /* enum hg_reject */
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;
+    _Atomic bool shared; /* others' keys lie in the same place */
     _Atomic unsigned connections;
     _Atomic unsigned table_sessions;       /* sessions of queries that it may have */
     _Atomic unsigned table_session_idle_s; /* after which one ends */

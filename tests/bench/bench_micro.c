@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_balance.h"
 #include "table/tableop.h"
 #include "core/hotkey.h"
 #include "base/clock.h"
@@ -396,6 +397,13 @@ static const struct {
     {"hot_clear", hot_clear, tick_zipf, TICKS *WORKERS},
     {"list_miss", list_miss, list_prepare, 0},
     {"list_hit", list_hit, list_prepare, 0},
+    {"balance_acquire", bench_balance_acquire, bench_balance_shared, BENCH_BALANCE_PLANS},
+    {"balance_release", bench_balance_release, bench_balance_shared, BENCH_BALANCE_PLANS},
+    {"balance_request", bench_balance_request, bench_balance_shared, BENCH_BALANCE_PLANS},
+    {"balance_tick", bench_balance_tick, bench_balance_shared, BENCH_BALANCE_TICKS},
+    {"balance_acquire_ring", bench_balance_acquire, bench_balance_ring, BENCH_BALANCE_PLANS},
+    {"balance_release_ring", bench_balance_release, bench_balance_ring, BENCH_BALANCE_PLANS},
+    {"balance_tick_ring", bench_balance_tick, bench_balance_ring, BENCH_BALANCE_TICKS},
 };
 
 static int by_value(const void *a, const void *b)

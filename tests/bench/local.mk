@@ -12,7 +12,8 @@ bench: headgate$(EXEEXT) headgate-load$(EXEEXT)
 
 # Nanoseconds of the steps of a request: `make bench-micro`.
 noinst_PROGRAMS += tests/bench/bench_micro
-tests_bench_bench_micro_SOURCES = tests/bench/bench_micro.c
+tests_bench_bench_micro_SOURCES = tests/bench/bench_micro.c tests/bench/bench_balance.c \
+	tests/bench/bench_balance.h
 tests_bench_bench_micro_LDADD = libtable.a libcore.a libproto.a libbase.a -lm
 .PHONY: bench-micro
 bench-micro: tests/bench/bench_micro

@@ -137,3 +137,27 @@ tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
+
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
+# Logins of links, ties of calls
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
+endif
+tests_flow_t_link_login_SOURCES = tests/flow/t_link_login.c $(PAIR)
+tests_flow_t_link_login_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
+tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)
+REDISSCENE = tests/flow/redisscene.h $(REDISD)
+tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
+tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)

@@ -56,7 +56,7 @@ static void scene_fini(struct scene *scene)
 /* Index of the server that `where` names for the key. */
 static int where(struct scene *scene, const char *key)
 {
-    const char *address = scene->store->ops->where(scene->store, hg_span_str(key));
+    const char *address = scene->store->ops->where(scene->store, HG_SPAN_NONE, hg_span_str(key));
     for (int i = 0; i < SERVERS; i++) {
         if (strcmp(address, scene->fakes[i].address) == 0)
             return i;

@@ -36,7 +36,9 @@ UNIT_TESTS += tests/sim/t_poolsim
 endif
 POOLSIM_FILES = tests/sim/poolsim.c tests/sim/poolsim.h tests/sim/poolsim_in.h \
 	tests/sim/poolsim_run.c tests/sim/poolsim_run.h tests/sim/poolsim_load.c \
-	tests/sim/poolsim_load.h tests/sim/poolsim_score.c tests/sim/poolsim_naive.c
+	tests/sim/poolsim_load.h tests/sim/poolsim_score.c tests/sim/poolsim_naive.c \
+	tests/sim/poolsim_rust.c tests/sim/poolsim_python.c \
+	tests/sim/poolsim_balance.c tests/sim/poolsim_balance.h
 tests_sim_t_poolsim_SOURCES = tests/sim/t_poolsim.c $(POOLSIM_FILES)
 tests_sim_t_poolsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_poolsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm

@@ -158,15 +158,14 @@ static bool take_connect(struct poolsim *sim, enum hg_breaker_connect *ret_kind)
 static void begin(struct poolsim *sim, struct poolsim_slot *slot, uint32_t db,
                   enum poolsim_state state, uint64_t takes_us)
 {
-    uint32_t from = slot->conn.db;
+    if (sim->on_begin != NULL)
+        sim->on_begin(sim->on_begin_arg, &slot->conn, state, db);
     slot->conn.db = db;
     slot->conn.state = state;
     slot->conn.since_us = sim->now_us;
     poolsim_push(sim, sim->now_us + takes_us,
                  state == POOLSIM_CLOSING ? POOLSIM_CLOSED : POOLSIM_COMES_UP, slot->conn.index,
                  ++slot->turn);
-    if (sim->on_begin != NULL)
-        sim->on_begin(sim->on_begin_arg, &slot->conn, from);
 }
 
 static uint64_t begin_connect(struct poolsim *sim, struct poolsim_slot *slot, uint32_t db)

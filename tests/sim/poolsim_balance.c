@@ -172,7 +172,7 @@ static void balance_release(void *arg, struct poolsim_conn *slot)
 {
     struct poolsim_balance_pool *pool = arg;
     struct hg_balance_conn *conn = conn_of(pool, slot);
-    hg_balance_answered(conn->block, 1);
+    hg_balance_answered(conn, 1, poolsim_now_us(pool->sim));
     conn->load = slot->load;
     if (conn->load > 0) {
         serve(pool, conn);

@@ -61,7 +61,8 @@ struct poolsim {
     struct hg_breaker breaker;
     bool probe_due;
     struct poolsim_counts counts;
-    void (*on_begin)(void *arg, const struct poolsim_conn *conn, uint32_t from_db);
+    void (*on_begin)(void *arg, const struct poolsim_conn *conn, enum poolsim_state state,
+                     uint32_t db);
     void *on_begin_arg;
 };
 

@@ -208,7 +208,10 @@ static void probe(struct poolsim *sim)
     while (sim->slots[i].conn.state != POOLSIM_NONE)
         i++;
     struct poolsim_slot *slot = &sim->slots[i];
-    slot->conn = (struct poolsim_conn){.index = i, .state = POOLSIM_CONNECTING};
+    slot->conn = (struct poolsim_conn){.index = i};
+    if (sim->on_begin != NULL)
+        sim->on_begin(sim->on_begin_arg, &slot->conn, POOLSIM_CONNECTING, 0);
+    slot->conn.state = POOLSIM_CONNECTING;
     slot->conn.since_us = sim->now_us;
     slot->kind = kind;
     slot->probe = true;
@@ -219,8 +222,6 @@ static void probe(struct poolsim *sim)
     uint64_t us = poolsim_draw(&sim->connect_prng, &sim->setup.connect);
     poolsim_push(sim, sim->now_us + (sim->down ? sim->setup.refused_us : us), POOLSIM_COMES_UP, i,
                  ++slot->turn);
-    if (sim->on_begin != NULL)
-        sim->on_begin(sim->on_begin_arg, &slot->conn, 0);
 }
 
 static void look_at_breaker(struct poolsim *sim)
@@ -357,7 +358,8 @@ void *poolsim_own(struct poolsim *sim)
 }
 
 void poolsim_watch(struct poolsim *sim,
-                   void (*on_begin)(void *arg, const struct poolsim_conn *conn, uint32_t from_db),
+                   void (*on_begin)(void *arg, const struct poolsim_conn *conn,
+                                    enum poolsim_state state, uint32_t db),
                    void *arg)
 {
     sim->on_begin = on_begin;

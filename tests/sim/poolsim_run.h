@@ -76,9 +76,11 @@ const struct poolsim_counts *poolsim_counts(const struct poolsim *sim);
 uint32_t poolsim_count_of(const struct poolsim *sim, uint32_t db);
 /* The pool's own state, for tests of one pool. */
 void *poolsim_own(struct poolsim *sim);
-/* What happens while it runs, or NULL: each connect, move and close as it begins. */
+/* Called just before each connect, move and close begins: what it will be, and for which db; `conn`
+   is still what it was, its state NONE before a connect. NULL: no longer. */
 void poolsim_watch(struct poolsim *sim,
-                   void (*on_begin)(void *arg, const struct poolsim_conn *conn, uint32_t from_db),
+                   void (*on_begin)(void *arg, const struct poolsim_conn *conn,
+                                    enum poolsim_state state, uint32_t db),
                    void *arg);
 uint64_t poolsim_draw(struct hg_prng *prng, const struct poolsim_cost *cost);
 

@@ -131,7 +131,7 @@ if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
 endif
 HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
-	$(CMOCKA_LIBS)
+	$(HIREDIS_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
 tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
@@ -143,7 +143,7 @@ tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins
 HG_LOGIN_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(CMOCKA_CFLAGS)
 HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
-	$(CRYPTO_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
+	$(CRYPTO_LIBS) $(HIREDIS_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_dialogue tests/unit/t_login tests/unit/t_login_bounds
 endif
@@ -335,3 +335,18 @@ tests_unit_t_keythrottleshare_LDADD = $(HG_HOT_TEST_LIBS)
 tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
+
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_redis_read
+endif
+tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
+tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+# Identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_identity
+endif
+tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
+tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
