@@ -7,7 +7,9 @@
 
 /* A turn in the ring, in times of a move: a third of it is spent on moving, two are of use. With
    two, half the capacity would go into moving as long as the ring lasts. */
+#ifndef SLICE
 #define SLICE 3
+#endif
 
 void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *conf,
                      uint32_t capacity, uint64_t now_us)

@@ -47,6 +47,7 @@ struct hg_balance_block {
     /* What the tick goes over again and again, together. */
     double demand;         // read: connections that would be busy
     double share;          // of the capacity
+    double debt;           // what rounding has cost it, in connections x ticks
     uint32_t quota;        // read
     uint32_t useful;       // connections beyond that would not be busy
     uint32_t target;       // quota that the last tick would have given
@@ -57,6 +58,7 @@ struct hg_balance_block {
     bool suppressed;       // takes no connections and ends those that it has
     bool barred;           // takes no connections for now
     /* What requests go by. */
+    uint32_t waited_ticks;                             // ticks in a row that found waiters
     uint32_t arrivals, answers;                        // since the last tick
     uint32_t idle_count, busy_count, coming, draining; // read: connections by state
     uint32_t incoming;                                 // read: drain elsewhere, reserved for it
