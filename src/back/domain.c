@@ -131,7 +131,7 @@ void hg_domain_heed_breaker(struct hg_domain *domain)
 {
     bool frozen = hg_breaker_state(&domain->server->breaker) != HG_BREAKER_CLOSED;
     if (frozen != domain->balance.frozen)
-        hg_balance_freeze(&domain->balance, frozen, domain->hub->loop->now_us);
+        hg_balance_freeze(&domain->balance, frozen);
 }
 
 /* ---- statistics ---- */

@@ -6,15 +6,10 @@
 // at once more; one that does not fit any more is left out.
 #include "back/pool_in.h"
 
-/* Can a connection that is `from`'s become `to`'s without being closed? It must not stay anybody's
-   that has logged in. */
-static bool can_rebind(const struct hg_dialect *dialect, const struct hg_pool *from,
-                       const struct hg_pool *to)
+/* Can a connection become `to`'s without being closed? */
+static bool can_rebind(const struct hg_dialect *dialect, const struct hg_pool *to)
 {
-    const struct hg_identity *was = from->identity, *is = to->identity;
-    if (!dialect->can_rebind || to->no_rebind || !dialect->has_login(dialect, is))
-        return false;
-    return is->password[0] != '\0' || (was->user[0] == '\0' && was->password[0] == '\0');
+    return dialect->can_rebind && !to->no_rebind && dialect->has_login(dialect, to->identity);
 }
 
 static void rebind(struct hg_domain *domain, struct hg_link *link, struct hg_pool *to, bool steal)
@@ -53,7 +48,7 @@ static void move(struct hg_domain *domain, struct hg_link *link, struct hg_pool 
     if (link->state != HG_LINK_READY || link->conn.state != HG_BALANCE_IDLE || from == to ||
         to->block.waiters == 0 || to->denied || to->closing)
         return;
-    if (can_rebind(domain->conf->dialect, from, to))
+    if (can_rebind(domain->conf->dialect, to))
         rebind(domain, link, to, steal);
     else
         reconnect(domain, link, to, steal);

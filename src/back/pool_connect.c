@@ -162,6 +162,7 @@ void hg_pool_deny(struct hg_pool *pool)
     struct hg_domain *domain = pool->domain;
     uint64_t most_us = pool->denials < 6 ? (uint64_t)DENIED_MIN_US << pool->denials : DENIED_MAX_US;
     pool->denials++;
+    pool->totals.rejected++;
     pool->denied = true;
     pool->denied_until_us =
         pool->hub->loop->now_us + hg_prng_below(&domain->prng, (uint32_t)most_us + 1);

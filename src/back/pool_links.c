@@ -130,7 +130,7 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
         if (HG_UNLIKELY(hg_breaker_is_suspect(&pool->server->breaker)))
             hg_server_tell_answered(pool->server, pool->worker);
     }
-    hg_balance_answered(&pool->block, in_time + late);
+    hg_balance_answered(&link->conn, in_time + late, pool->hub->loop->now_us);
     if (hg_link_pending(link) == 0)
         on_empty(pool, link);
 }
@@ -214,10 +214,23 @@ static void account_lost(struct hg_pool *pool, enum hg_link_why why, bool sent)
         hg_upstream_count(pool->counters, HG_UPSTREAM_DISCONNECTS, 1);
     if (why == HG_LINK_GARBAGE)
         hg_upstream_count(pool->counters, HG_UPSTREAM_BAD_REPLIES, 1);
-    bool failed = why == HG_LINK_GARBAGE || why == HG_LINK_SILENT || why == HG_LINK_NO_CONNECT ||
-                  (why == HG_LINK_CLOSED && sent);
+    bool failed =
+        why == HG_LINK_GARBAGE || why == HG_LINK_SILENT || (why == HG_LINK_CLOSED && sent);
     pool->in_doubt |= failed;
     pool->hung &= pool->up_count > 0;
+    hg_server_tell_lost(pool->server, pool->worker, failed, pool->hub->loop->now_us);
+}
+
+/* The same of one that was to log in as somebody else. The server may let him in and yet not take a
+   second login on a connection: only a new one tells, so there is no other attempt of this kind. */
+static void account_not_bound(struct hg_pool *pool, enum hg_link_why why, int error)
+{
+    bool failed = error == -ETIMEDOUT;
+    if (why != HG_LINK_LET_GO && why != HG_LINK_MEMORY && !failed)
+        pool->no_rebind = true;
+    if (why == HG_LINK_REJECTED)
+        pool->totals.rejected++;
+    pool->in_doubt |= failed;
     hg_server_tell_lost(pool->server, pool->worker, failed, pool->hub->loop->now_us);
 }
 
@@ -246,32 +259,24 @@ static void account_not_made(struct hg_pool *pool, const struct hg_link *link, e
     }
 }
 
-/* A server may let one in and yet not take a second login on a connection: then only a new one
-   tells. */
-static void account_rejected(struct hg_pool *pool, const struct hg_link *link)
-{
-    pool->totals.rejected++;
-    pool->no_rebind = link->live;
-    if (!link->live)
-        hg_pool_deny(pool);
-}
-
 static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link_state was,
-                        enum hg_link_why why, bool sent)
+                        enum hg_link_why why, int error, bool sent)
 {
     struct hg_balance *balance = &pool->domain->balance;
     bool ours = why == HG_LINK_LET_GO || why == HG_LINK_MEMORY || why == HG_LINK_REJECTED;
     if (is_up(was))
         count_up(pool, -1);
-    if (link->live)
+    if (!link->live)
+        account_not_made(pool, link, why);
+    else if (is_up(was))
         account_lost(pool, why, sent);
     else
-        account_not_made(pool, link, why);
+        account_not_bound(pool, why, error);
     /* A link that was closed to be made anew for another pool is no connection any more. */
     if (link->conn.state != HG_BALANCE_GONE)
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
-    if (why == HG_LINK_REJECTED)
-        account_rejected(pool, link);
+    if (why == HG_LINK_REJECTED && !link->live)
+        hg_pool_deny(pool);
     hg_domain_heed_breaker(pool->domain);
 }
 
@@ -293,7 +298,7 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
     log_end(pool, link, why, error);
     uint32_t unsent = hg_link_first_unsent(link);
     struct move move = {pool, unsent == link->head};
-    account_end(pool, link, was, why, unsent != link->head && is_up(was));
+    account_end(pool, link, was, why, error, unsent != link->head);
     if (pool->closing)
         unsent = link->tail;
     hg_link_fail(link, unsent, HG_FAULT_LOST);
