@@ -59,14 +59,6 @@ static void free_impl(struct impl *impl)
 
 /* ---- workers' parts ---- */
 
-/* This worker's part of the connections: as even as it goes, at least one. */
-static uint32_t share_of(const struct impl *impl, unsigned worker)
-{
-    uint32_t workers = impl->process->front.worker_count;
-    uint32_t share = impl->max_connections / workers + (worker < impl->max_connections % workers);
-    return share > 0 ? share : 1;
-}
-
 static void set_times(struct impl *impl, struct hg_store *store)
 {
     pthread_mutex_lock(&impl->lock);
@@ -80,7 +72,7 @@ static struct hg_store *open_remote(struct hg_upstream *upstream, struct hg_work
     struct impl *impl = upstream->impl;
     const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
                                           &worker->blobs, &worker->outs,
-                                          worker->index,  share_of(impl, worker->index)};
+                                          worker->index,  impl->max_connections};
     struct hg_store *store = impl->kind->store_new(impl, &place);
     if (store != NULL)
         set_times(impl, store);

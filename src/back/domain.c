@@ -12,6 +12,57 @@
 #define HOLD_MAX_US 2000000u /* a slow login must not hold a connection for ever */
 #define PUBLISH_US  100000u  /* statistics are as old as that at most, while something happens */
 
+/* ---- units ---- */
+
+/* How many connections there may be, as far as other workers leave them to this one. */
+static void heed_lease(struct hg_domain *domain)
+{
+    uint32_t capacity = hg_lease_capacity(&domain->server->lease, domain->worker);
+    if (capacity > domain->conf->share)
+        capacity = domain->conf->share;
+    if (capacity != domain->balance.capacity)
+        hg_balance_set_capacity(&domain->balance, capacity);
+}
+
+bool hg_domain_take_unit(struct hg_domain *domain)
+{
+    return hg_balance_spare(&domain->balance) > 0 &&
+           hg_lease_take(&domain->server->lease, domain->worker);
+}
+
+void hg_domain_put_unit(struct hg_domain *domain)
+{
+    hg_lease_put(&domain->server->lease, domain->worker);
+    heed_lease(domain);
+}
+
+/* Connections that could be closed at once for another worker's sake. */
+static uint32_t count_free(const struct hg_domain *domain, uint64_t now_us)
+{
+    uint32_t n = 0;
+    HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&domain->balance.lru)
+    {
+        const struct hg_balance_conn *conn = HG_CONTAINER_OF(node, struct hg_balance_conn, lru);
+        n += conn->block->waiters == 0 && now_us - conn->bound_us >= domain->balance.hold_us;
+    }
+    return n;
+}
+
+/* Lends and borrows. True: it must be looked after soon. */
+static bool tick_lease(struct hg_domain *domain, uint64_t now_us)
+{
+    uint32_t wanted = hg_balance_wanted(&domain->balance);
+    uint32_t spare = hg_balance_spare(&domain->balance);
+    bool may_send = hg_server_may_send(domain->server) && !domain->draining;
+    uint32_t more = may_send && wanted > spare ? wanted - spare : 0;
+    bool busy = hg_lease_tick(&domain->server->lease, domain->worker, more,
+                              count_free(domain, now_us), now_us);
+    heed_lease(domain);
+    return busy;
+}
+
+/* ---- pools ---- */
+
 int hg_domain_init(struct hg_domain *domain, struct hg_server *server,
                    const struct hg_identities *identities, struct hg_hub *hub,
                    const struct hg_pool_conf *conf, struct hg_resolver *resolver, uint32_t worker)
@@ -31,9 +82,15 @@ int hg_domain_init(struct hg_domain *domain, struct hg_server *server,
     domain->worker = worker;
     domain->prng.state = now_us ^ (uintptr_t)domain; /* jitter needs no secret */
     hg_list_init(&domain->listed);
-    hg_balance_init(&domain->balance, &balance, conf->share, now_us);
+    hg_balance_init(&domain->balance, &balance, 0, now_us);
     domain->own = hg_domain_pool_slow(domain, 0);
-    return domain->own != NULL ? 0 : -ENOMEM;
+    if (domain->own == NULL) {
+        free(domain->pools);
+        return -ENOMEM;
+    }
+    hg_lease_open(&server->lease, worker, now_us);
+    heed_lease(domain);
+    return 0;
 }
 
 static bool make_room(struct hg_domain *domain, uint32_t identity)
@@ -240,6 +297,7 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
     bool may_send = hg_server_may_send(domain->server);
     if (!may_send)
         probe(domain);
+    busy |= tick_lease(domain, now_us);
     rebalance(domain, now_us);
     publish_all(domain, now_us);
     hg_counter_set(&domain->server->counters[domain->worker].values[HG_UPSTREAM_PENDING],
@@ -281,6 +339,7 @@ void hg_domain_end(struct hg_domain *domain)
             hg_pool_fini(domain->pools[i]);
     }
     assert(domain->balance.total == 0);
+    hg_lease_close(&domain->server->lease, domain->worker);
     for (uint32_t i = 0; i < domain->pool_cap; i++) {
         if (domain->pools[i] == NULL || !domain->pools[i]->listed)
             continue;

@@ -7,8 +7,9 @@
 //                         ▼ │
 //                       planner (core/balance): blocks, quotas, moves
 //
-// All pools of a domain share what the server allows: the worker's part of its connections. The
-// planner says which pool gets which; this carries it out. A link moves by logging in as somebody
+// All pools of a domain share what the server allows: as many connections as the worker has leased
+// (lease.h); a unit is taken before a connect and given back after the close. The planner says which
+// pool gets which; this carries it out. A link moves by logging in as somebody
 // else, if the dialect can, or by being closed and made anew for the receiver, which keeps its
 // place in the count from beginning to end. The planner may be declined: the breaker, or an attempt
 // that is under way already, stands in the way; it will say it again.
@@ -97,5 +98,8 @@ void hg_domain_carry_out(struct hg_domain *domain, const struct hg_balance_plan 
 void hg_domain_release(struct hg_domain *domain, struct hg_link *link);
 /* The planner learns in which state the breaker is. */
 void hg_domain_heed_breaker(struct hg_domain *domain);
+/* A unit of the server's connections, before a connect, and after the close. */
+HG_MUST_USE bool hg_domain_take_unit(struct hg_domain *domain);
+void hg_domain_put_unit(struct hg_domain *domain);
 
 #endif

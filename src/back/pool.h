@@ -65,7 +65,7 @@ struct hg_pool_conf {
     void (*on_again)(struct hg_remote *store, struct hg_pool *pool, struct hg_link *link,
                      struct hg_call *call, const struct hg_reply *reply);
     struct hg_link_limits link;
-    uint32_t share;     /* connections that this worker may have to a server */
+    uint32_t share;     /* connections to a server that this worker may lease at most */
     uint32_t queue_max; /* calls that may wait, of each pool */
     uint32_t keepalive_s;
     uint64_t connect_timeout_us;

@@ -144,11 +144,16 @@ void hg_pool_connect(struct hg_pool *pool)
 {
     struct hg_domain *domain = pool->domain;
     enum hg_breaker_connect how;
-    if (hg_balance_spare(&domain->balance) == 0 || !hg_pool_may_connect(pool, &how))
+    if (!hg_domain_take_unit(domain))
         return;
+    if (!hg_pool_may_connect(pool, &how)) {
+        hg_domain_put_unit(domain);
+        return;
+    }
     struct hg_link *link = hg_pool_add_link(pool);
     if (link == NULL) {
         hg_pool_abandon(pool, how);
+        hg_domain_put_unit(domain);
         return;
     }
     hg_domain_list(domain, pool);

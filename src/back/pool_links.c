@@ -273,8 +273,10 @@ static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link
     else
         account_not_bound(pool, why, error);
     /* A link that was closed to be made anew for another pool is no connection any more. */
-    if (link->conn.state != HG_BALANCE_GONE)
+    if (link->conn.state != HG_BALANCE_GONE) {
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
+        hg_domain_put_unit(pool->domain);
+    }
     if (why == HG_LINK_REJECTED && !link->live)
         hg_pool_deny(pool);
     hg_domain_heed_breaker(pool->domain);

@@ -46,7 +46,8 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
     server->address = strdup(address);
     server->counters = aligned_alloc(HG_CACHE_LINE, workers * sizeof(struct hg_upstream_counters));
     server->boards = calloc(workers, sizeof *server->boards);
-    if (server->address == NULL || server->counters == NULL || server->boards == NULL) {
+    if (server->address == NULL || server->counters == NULL || server->boards == NULL ||
+        hg_lease_init(&server->lease, max_connections, workers) != 0) {
         free(server->address);
         free(server->counters);
         free(server->boards);
@@ -61,6 +62,7 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
 void hg_server_fini(struct hg_server *server)
 {
     pthread_mutex_destroy(&server->lock);
+    hg_lease_fini(&server->lease);
     for (uint32_t w = 0; w < server->workers; w++)
         hg_pool_board_fini(&server->boards[w]);
     free(server->boards);
