@@ -8,11 +8,11 @@
 //                       planner (core/balance): blocks, quotas, moves
 //
 // All pools of a domain share what the server allows: as many connections as the worker has leased
-// (lease.h); a unit is taken before a connect and given back after the close. The planner says which
-// pool gets which; this carries it out. A link moves by logging in as somebody
-// else, if the dialect can, or by being closed and made anew for the receiver, which keeps its
-// place in the count from beginning to end. The planner may be declined: the breaker, or an attempt
-// that is under way already, stands in the way; it will say it again.
+// (lease.h); a unit is taken before a connect and given back after the close. The planner says
+// which pool gets which; this carries it out. A link moves by logging in as somebody else, if the
+// dialect can, or by being closed and made anew for the receiver, which keeps its place in the
+// count from beginning to end. The planner may be declined: the breaker, or an attempt that is
+// under way already, stands in the way; it will say it again.
 //
 // Pools are made when their identity is first used, and stay; the planner knows those with
 // connections, calls that wait, or calls lately (`listed`). While the breaker is not closed quotas

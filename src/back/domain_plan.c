@@ -46,7 +46,7 @@ static void move(struct hg_domain *domain, struct hg_link *link, struct hg_pool 
 {
     struct hg_pool *from = link->pool;
     if (link->state != HG_LINK_READY || link->conn.state != HG_BALANCE_IDLE || from == to ||
-        to->block.waiters == 0 || to->denied || to->closing)
+        (!steal && to->block.waiters == 0) || to->denied || to->closing)
         return;
     if (can_rebind(domain->conf->dialect, to))
         rebind(domain, link, to, steal);

@@ -52,8 +52,7 @@ static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg
     struct hg_result result = {.fault = fault, .server = pool->server->address};
     if (HG_UNLIKELY(fault == HG_FAULT_DENIED)) {
         int len = snprintf(text, sizeof text, "the server %.160s refuses the login of the %s",
-                           pool->server->address,
-                           pool->identity->id == 0 ? "upstream" : "tenant");
+                           pool->server->address, pool->identity->id == 0 ? "upstream" : "tenant");
         result.value = hg_span(text, (size_t)len);
     }
     call->place.pending = false;
@@ -130,7 +129,7 @@ static void end_to_wait(struct hg_pool *pool)
 }
 
 /* Is there nothing to wait for: no connection that may get room, and none that comes up? Then
-   *ret_fault says what keeps them away. */
+ *ret_fault says what keeps them away. */
 static bool is_in_vain(const struct hg_pool *pool, enum hg_fault *ret_fault)
 {
     *ret_fault = pool->denied ? HG_FAULT_DENIED : HG_FAULT_DOWN;

@@ -14,7 +14,8 @@
 // would not help a server that does not answer. A pool that has none may try all the same, one pool
 // at a time.
 //
-//   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, being bound to this
+//   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, being bound to
+//   this
 //           identity, or drained for another pool
 //
 // Waiting calls have no link. One that must use the link of an earlier call of its client is bound
@@ -83,13 +84,13 @@ struct hg_pool {
     struct hg_list ready, full; /* hg_link.node */
     struct hg_list waiting;     /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
-    uint32_t waiting_bound;       /* of these, bound to a link: nobody waits behind them */
-    uint32_t sent_untold;         /* requests that the breaker has not heard of */
-    uint32_t burst;               /* further calls that may come with the one that is woken */
-    struct hg_call *waking;       /* is in its on_room */
-    struct hg_balance_block block; /* the planner's */
+    uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */
+    uint32_t sent_untold;               /* requests that the breaker has not heard of */
+    uint32_t burst;                     /* further calls that may come with the one that is woken */
+    struct hg_call *waking;             /* is in its on_room */
+    struct hg_balance_block block;      /* the planner's */
     const struct hg_identity *identity; /* whose connections these are */
-    uint64_t waiting_end_us;      /* no waiting call's time is over before */
+    uint64_t waiting_end_us;            /* no waiting call's time is over before */
     uint64_t waking_since_us;
     struct hg_hub_wake wake;
     struct hg_retry retry;

@@ -152,10 +152,9 @@ static void on_timeout(struct hg_link *link, const struct hg_call *call, uint64_
     if (waited_us < pool->conf->link.timeout_us)
         return; /* the client's deadline, not the server's fault */
     hg_pool_tell_sent(pool, now_us);
-    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash,
-                           pool->up_count > 0 &&
-                               hg_pool_all_waited(pool, pool->conf->link.timeout_us),
-                           now_us);
+    hg_server_tell_timeout(
+        pool->server, pool->worker, call->key_hash,
+        pool->up_count > 0 && hg_pool_all_waited(pool, pool->conf->link.timeout_us), now_us);
 }
 
 struct move {
@@ -226,7 +225,7 @@ static void account_lost(struct hg_pool *pool, enum hg_link_why why, bool sent)
 static void account_not_bound(struct hg_pool *pool, enum hg_link_why why, int error)
 {
     bool failed = error == -ETIMEDOUT;
-    if (why != HG_LINK_LET_GO && why != HG_LINK_MEMORY && !failed)
+    if (why == HG_LINK_REJECTED || why == HG_LINK_GARBAGE || (why == HG_LINK_NO_CONNECT && !failed))
         pool->no_rebind = true;
     if (why == HG_LINK_REJECTED)
         pool->totals.rejected++;
@@ -254,8 +253,8 @@ static void account_not_made(struct hg_pool *pool, const struct hg_link *link, e
         hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
         if (pool->server->named && link->addrs != NULL)
             hg_server_start_with(pool->server, hg_link_addr(link) + 1);
-        hg_server_tell_failed(pool->server, pool->worker, pool->coming_kind,
-                              why == HG_LINK_REFUSED, now_us);
+        hg_server_tell_failed(pool->server, pool->worker, pool->coming_kind, why == HG_LINK_REFUSED,
+                              now_us);
     }
 }
 

@@ -38,9 +38,8 @@ void hg_pool_board_fini(struct hg_pool_board *board)
 
 void hg_pool_board_add(const struct hg_pool_board *board, struct hg_pool_sum *sums, uint32_t count)
 {
-    struct hg_pool_counters *set =
-        atomic_load_explicit(&((struct hg_pool_board *)(uintptr_t)board)->first,
-                             memory_order_acquire);
+    struct hg_pool_counters *set = atomic_load_explicit(
+        &((struct hg_pool_board *)(uintptr_t)board)->first, memory_order_acquire);
     for (; set != NULL; set = set->next) {
         if (set->identity >= count)
             continue;

@@ -161,3 +161,12 @@ REDISSCENE = tests/flow/redisscene.h $(REDISD)
 tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
 tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Connections between identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_domain
+endif
+CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
+tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
+tests_flow_t_domain_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_LDADD = $(HG_BACK_TEST_LIBS)
