@@ -7,9 +7,7 @@
 
 /* A turn in the ring, in times of a move: a third of it is spent on moving, two are of use. With
    two, half the capacity would go into moving as long as the ring lasts. */
-#ifndef SLICE
 #define SLICE 3
-#endif
 
 void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *conf,
                      uint32_t capacity, uint64_t now_us)
@@ -107,6 +105,7 @@ void hg_balance_block_wake(struct hg_balance *balance, struct hg_balance_block *
     block->active = true;
     block->traffic_tick = balance->tick;
     block->arrivals_avg = block->answers_avg = block->busy_avg = block->weight = 0;
+    block->backlog_avg = 0;
     hg_list_remove(&block->node);
     hg_list_append(&balance->active, &block->node);
 }

@@ -1,13 +1,10 @@
-// balance_plan - plans which block gets which connection: when a request comes, and when one is
-// free SPDX-License-Identifier: BSD-3-Clause
+// balance_plan - plans which block gets which connection: for a request, and for one that is free
+// SPDX-License-Identifier: BSD-3-Clause
 //
 // Neither scans: whom to take from and whom to give to is looked for among the first few of lists
 // that the events and the tick keep in order.
 #include "core/balance_in.h"
 
-#ifndef WT
-#define WT 2
-#endif
 #define CANDIDATES 8 // looked at, at most
 
 static struct hg_balance_plan plan(enum hg_balance_verb verb, struct hg_balance_block *block,
@@ -98,11 +95,16 @@ static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
     return NULL;
 }
 
+/* Would the block's connections serve so many waiters before a new one is up, and does it have as
+   many as are of use? Then a connect helps nobody. If there was a line at the last tick too, it is
+   no accident, and one more is tried. */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,
                                  const struct hg_balance_block *block, uint32_t waiters)
 {
     uint32_t size = hg_balance_promised(block);
-    if (size == 0 || block->service_us <= 0 || size < block->useful || block->waited_ticks >= WT)
+    if (size == 0 || block->service_us <= 0 || size < block->useful)
+        return false;
+    if (block->waited && block->coming + block->planned_in == 0)
         return false;
     return waiters * block->service_us < (double)balance->reconnect_us * size;
 }
@@ -121,16 +123,17 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (hg_balance_is_served_sooner(balance, block, block->waiters + 1))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if (balance->total < balance->capacity)
+    /* What is free belongs first to those who have nothing: the tick sees to that. */
+    bool has = hg_balance_promised(block) > 0;
+    if (balance->total < balance->capacity && (!has || hg_list_empty(&balance->starving)))
         return plan(HG_BALANCE_CREATE, block, NULL);
     if (balance->frozen || balance->draining)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if (balance->constrained && hg_balance_promised(block) > 0 &&
-        hg_balance_promised(block) >= block->useful)
+    if (balance->constrained && has && hg_balance_promised(block) >= block->useful)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if ((conn = idle_victim(balance, block, now_us)) != NULL)
         return plan(HG_BALANCE_MOVE, block, conn);
-    if (hg_balance_promised(block) > 0 && hg_balance_promised(block) >= block->quota)
+    if (has && hg_balance_promised(block) >= block->quota)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->conf.depth > 1 && balance->drains < hg_balance_twentieth(balance) &&
         (conn = busy_victim(balance, block, now_us)) != NULL)

@@ -122,7 +122,7 @@ static void put_in_order(struct hg_balance *balance)
         if (block->suppressed)
             continue;
         balance->wanted += need;
-        if (need > 0 && hg_balance_promised(block) > 0 && block->quota > 0)
+        if (need > 0)
             list_block(balance->hungry, &balance->hungry_count, block, is_hungrier);
         if (size > block->quota || (balance->ring && size > 0))
             list_block(balance->overfull, &balance->overfull_count, block, is_fuller);
@@ -285,10 +285,11 @@ static bool plan_gift(struct ops *ops, struct hg_balance_block *to,
         return true;
     if (hg_balance_promised(to) > 0 && hg_balance_promised(to) >= to->quota)
         return false;
-    if (*drains == 0 || !plan_drain(ops, to))
+    if (*drains == 0)
         return false;
-    (*drains)--;
-    return true;
+    bool planned = plan_drain(ops, to);
+    *drains = planned ? *drains - 1 : 0;
+    return planned;
 }
 
 static void plan_moves(struct ops *ops)

@@ -55,10 +55,10 @@ struct hg_balance_block {
     uint32_t remainder;    // of the share, for rounding
     uint32_t waiters;      // read
     bool active;           // had traffic lately
+    bool waited;           // the last tick found waiters
     bool suppressed;       // takes no connections and ends those that it has
     bool barred;           // takes no connections for now
     /* What requests go by. */
-    uint32_t waited_ticks;                             // ticks in a row that found waiters
     uint32_t arrivals, answers;                        // since the last tick
     uint32_t idle_count, busy_count, coming, draining; // read: connections by state
     uint32_t incoming;                                 // read: drain elsewhere, reserved for it
@@ -71,9 +71,10 @@ struct hg_balance_block {
     struct hg_list others;   // COMING and DRAINING
     struct hg_list starving; // of the domain: waiters and no connection; first come, first served
     double service_us;       // read: busy time of a connection per answer; 0: unknown
-    double arrivals_avg, answers_avg, busy_avg, weight; // per tick; weighted, weights together
-    uint64_t traffic_tick;                              // the last tick with traffic
-    uint64_t moves_in, moves_out;                       // read: connections won and lost, all told
+    double arrivals_avg, answers_avg, busy_avg, backlog_avg,
+        weight;                        // per tick; weighted, weights together
+    uint64_t traffic_tick;             // the last tick with traffic
+    uint64_t moves_in, moves_out;      // read: connections won and lost, all told
     uint64_t steals;                   // read: of moves_in, those taken when a request came
     uint64_t connects, connect_errors; // read
 };
