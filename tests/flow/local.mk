@@ -164,9 +164,12 @@ tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
 
 # Connections between identities
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_domain
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
 endif
 CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
 tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
 tests_flow_t_domain_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_domain_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_share_SOURCES = tests/flow/t_domain_share.c $(CROWD)
+tests_flow_t_domain_share_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_share_LDADD = $(HG_BACK_TEST_LIBS)

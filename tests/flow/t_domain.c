@@ -333,7 +333,7 @@ static void t_the_breaker_freezes(void **state)
     fake_stop(&c.solo.fake);
     crowd_settle(&c);
     crowd_ask(&c, 1, &notes[1], "k");
-    crowd_pass(&c, 10000);
+    crowd_pass(&c, 150000); /* the next connect waits a little, at random */
     BENCH_UNTIL(&c.solo.bench, notes[1].done == 1);
     assert_int_equal(notes[1].result.fault, HG_FAULT_DOWN);
     assert_true(crowd_domain(&c, 0)->balance.frozen);
@@ -363,7 +363,7 @@ static void t_a_refused_probe_is_an_answer(void **state)
     fake_stop(&c.solo.fake);
     crowd_settle(&c);
     crowd_ask(&c, 0, &note, "k");
-    crowd_pass(&c, 20000);
+    crowd_pass(&c, 150000);
     assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_BREAKER_OPENS), 1);
     strcpy(c.solo.fake.refused, "u0");
     fake_start(&c.solo.fake);
