@@ -10,15 +10,12 @@
 #include "back/embedded.h"
 #include "back/memcached.h"
 #include "back/redis.h"
+#include "back/rediscluster.h"
 #include "back/upstream.h"
 #include "base/log.h"
 
 #define REDIS_PORT  6379
 #define WAITING_MAX 10000 /* calls of a worker that may wait for one server */
-
-/* Servers of a Redis Cluster that may come to be known beside those of the configuration: as many
-   as its authors recommend nodes at most. */
-#define CLUSTER_NODES_MAX 1000
 
 struct impl;
 struct kind;
@@ -32,7 +29,6 @@ struct kind {
     /* Of stores made of servers: a worker's instance, and what its servers are. */
     struct hg_store *(*store_new)(const struct impl *impl, const struct hg_remote_place *place);
     uint16_t default_port;
-    uint32_t more_servers;
     bool flush_is_private; /* it empties one tenant only */
 };
 
@@ -42,7 +38,8 @@ struct impl {
     const struct kind *kind;
     struct hg_embedded_shared *embedded;
     struct hg_upstream_shared *remote;
-    uint32_t max_connections; /* to a server, of the whole process */
+    struct hg_rediscluster_shared *cluster; /* has `remote` */
+    uint32_t max_connections;               /* to a server, of the whole process */
     pthread_mutex_t lock;
     struct hg_remote_times times; /* under lock */
 };
@@ -52,7 +49,10 @@ static void free_impl(struct impl *impl)
     if (impl == NULL)
         return;
     hg_embedded_close(impl->embedded);
-    hg_upstream_shared_free(impl->remote);
+    if (impl->cluster != NULL)
+        hg_rediscluster_shared_free(impl->cluster);
+    else
+        hg_upstream_shared_free(impl->remote);
     pthread_mutex_destroy(&impl->lock);
     free(impl);
 }
@@ -162,7 +162,6 @@ static void fill_remote(struct hg_remote_conf *to, const struct impl *impl,
     to->name = conf->name;
     to->is_memcached = conf->kind == HG_CONF_KIND_MEMCACHED;
     to->default_port = impl->kind->default_port;
-    to->more_servers = impl->kind->more_servers;
     if (to->is_memcached)
         fill_ring(&to->ring, conf);
     to->user = conf->user;
@@ -182,6 +181,30 @@ static void fill_remote(struct hg_remote_conf *to, const struct impl *impl,
     to->eject_servers = conf->eject_servers;
 }
 
+static struct hg_redis_conf redis_conf(const struct impl *impl, const struct hg_remote_conf *conf)
+{
+    return (struct hg_redis_conf){
+        .plain = conf->redis_plain,
+        .ranges = conf->ranges,
+        .max_value_bytes = (uint32_t)impl->process->file->max_value_bytes,
+    };
+}
+
+static void open_shared(struct impl *impl, const struct hg_remote_conf *conf, bool is_cluster,
+                        char why[HG_RING_WHY_BYTES])
+{
+    struct hg_resolver *resolver = impl->process->resolver;
+    uint32_t workers = impl->process->front.worker_count;
+    if (!is_cluster) {
+        impl->remote = hg_upstream_shared_new(conf, resolver, workers, why);
+        return;
+    }
+    const struct hg_redis_conf redis = redis_conf(impl, conf);
+    impl->cluster = hg_rediscluster_shared_new(conf, &redis, resolver, workers, why);
+    if (impl->cluster != NULL)
+        impl->remote = impl->cluster->upstream;
+}
+
 static int share_remote(struct impl *impl, const struct hg_conf_upstream *conf, char why[512])
 {
     struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
@@ -196,8 +219,7 @@ static int share_remote(struct impl *impl, const struct hg_conf_upstream *conf, 
     impl->times = to.times;
     impl->max_connections = to.pool_max_connections;
     if (servers != NULL)
-        impl->remote = hg_upstream_shared_new(&to, impl->process->resolver,
-                                              impl->process->front.worker_count, ring_why);
+        open_shared(impl, &to, conf->kind == HG_CONF_KIND_REDIS_CLUSTER, ring_why);
     free(servers);
     if (impl->remote != NULL)
         return 0;
@@ -333,6 +355,18 @@ static void remote_stats(const char *name, const struct impl *impl, struct hg_jo
     }
 }
 
+static void cluster_stats(const char *name, const struct impl *impl, struct hg_job *job)
+{
+    char row[256];
+    uint64_t values[HG_REDISCLUSTER_STATS];
+    hg_rediscluster_stats(impl->cluster, values);
+    for (unsigned s = 0; s < HG_REDISCLUSTER_STATS; s++) {
+        snprintf(row, sizeof row, "%s:%s", name, hg_rediscluster_stat_rows[s].name);
+        hg_job_stat(job, row, "%llu", (unsigned long long)values[s]);
+    }
+    remote_stats(name, impl, job);
+}
+
 static void embedded_stats(const char *name, const struct impl *impl, struct hg_job *job)
 {
     char row[256];
@@ -361,26 +395,15 @@ static struct hg_store *new_memcached(const struct impl *impl, const struct hg_r
     return hg_memcached_store_new(impl->remote, place);
 }
 
-static struct hg_redis_conf redis_conf(const struct impl *impl)
-{
-    return (struct hg_redis_conf){
-        .plain = impl->remote->conf.redis_plain,
-        .ranges = impl->remote->conf.ranges,
-        .max_value_bytes = (uint32_t)impl->process->file->max_value_bytes,
-    };
-}
-
 static struct hg_store *new_redis(const struct impl *impl, const struct hg_remote_place *place)
 {
-    const struct hg_redis_conf conf = redis_conf(impl);
+    const struct hg_redis_conf conf = redis_conf(impl, &impl->remote->conf);
     return hg_redis_store_new(impl->remote, place, &conf);
 }
 
 static struct hg_store *new_cluster(const struct impl *impl, const struct hg_remote_place *place)
 {
-    (void)impl;
-    (void)place;
-    return NULL;
+    return hg_rediscluster_store_new(impl->cluster, place);
 }
 
 static const struct kind kinds[] = {
@@ -400,10 +423,9 @@ static const struct kind kinds[] = {
                             .default_port = REDIS_PORT},
     [HG_CONF_KIND_REDIS_CLUSTER] = {.share = share_remote,
                                     .open = open_remote,
-                                    .stats = remote_stats,
+                                    .stats = cluster_stats,
                                     .store_new = new_cluster,
-                                    .default_port = REDIS_PORT,
-                                    .more_servers = CLUSTER_NODES_MAX},
+                                    .default_port = REDIS_PORT},
 };
 
 static const struct kind *kind_of(enum hg_conf_kind kind)

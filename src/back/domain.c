@@ -286,6 +286,16 @@ static void probe(struct hg_domain *domain)
     }
 }
 
+void hg_domain_resume(struct hg_domain *domain)
+{
+    domain->draining = false;
+    hg_balance_resume(&domain->balance);
+    for (uint32_t i = 0; i < domain->pool_cap; i++) {
+        if (domain->pools[i] != NULL)
+            domain->pools[i]->draining = false;
+    }
+}
+
 bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
 {
     bool busy = false;
@@ -302,7 +312,7 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
     publish_all(domain, now_us);
     hg_counter_set(&domain->server->counters[domain->worker].values[HG_UPSTREAM_PENDING],
                    hg_domain_pending(domain));
-    return busy || !may_send || hg_balance_needs_tick(&domain->balance) ||
+    return busy || (!may_send && !domain->draining) || hg_balance_needs_tick(&domain->balance) ||
            hg_balance_next_us(&domain->balance) <= now_us;
 }
 

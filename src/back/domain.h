@@ -80,6 +80,8 @@ static inline struct hg_pool *hg_domain_pool(struct hg_domain *domain, uint32_t 
 enum hg_submit hg_domain_submit(struct hg_domain *domain, struct hg_call *call);
 void hg_domain_cancel(struct hg_domain *domain, struct hg_call *call);
 void hg_domain_drain(struct hg_domain *domain);
+/* Takes calls again as if it had never been drained. */
+void hg_domain_resume(struct hg_domain *domain);
 
 /* Every 10 ms while it says that it has something to look after, else every second. */
 bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us);

@@ -13,7 +13,8 @@ struct part {
 struct flush {
     struct hg_call *call; /* NULL: its client has gone */
     struct hg_result worst;
-    bool is_bad;   /* `worst` is no success */
+    bool is_bad; /* `worst` is no success */
+    uint32_t count;
     uint32_t left; /* parts without an answer; one more while they are submitted */
     struct part parts[];
 };
@@ -61,6 +62,7 @@ enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
         return HG_SUBMIT_TAKEN;
     }
     flush->call = call;
+    flush->count = count;
     flush->left = count + 1;
     call->sent_us = remote->hub.loop->now_us;
     call->place.link = NULL;
@@ -82,7 +84,10 @@ enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
             .on_room = on_part_room,
         };
         part->call.place.store = &remote->base;
-        (void)hg_remote_submit(remote, i, &part->call);
+        if (remote->kind->is_flushed != NULL && !remote->kind->is_flushed(remote, i))
+            flush->left--;
+        else
+            (void)hg_remote_submit(remote, i, &part->call);
     }
     settle(flush);
     return HG_SUBMIT_TAKEN;
@@ -97,7 +102,7 @@ void hg_flush_cancel(struct hg_remote *remote, struct hg_call *call)
     call->place.extra = NULL;
     flush->call = NULL;
     flush->left++; /* it must outlive the loop */
-    for (uint32_t i = 0; i < remote->count; i++) {
+    for (uint32_t i = 0; i < flush->count; i++) {
         struct hg_call *part = &flush->parts[i].call;
         if (!part->place.waiting)
             continue;

@@ -16,12 +16,6 @@ static void identity_free(struct hg_identity *identity)
 {
     if (identity == NULL)
         return;
-    while (identity->older != NULL) {
-        struct hg_password *password = identity->older;
-        identity->older = password->older;
-        free(password->text);
-        free(password);
-    }
     free((char *)(uintptr_t)identity->user);
     free((char *)(uintptr_t)identity->password);
     free(identity);
@@ -59,6 +53,12 @@ void hg_identities_fini(struct hg_identities *identities)
 {
     for (uint32_t i = 0; i < hg_identities_count(identities); i++)
         identity_free(identities->list[i]);
+    while (identities->replaced != NULL) {
+        struct hg_password *password = identities->replaced;
+        identities->replaced = password->older;
+        free(password->text);
+        free(password);
+    }
     pthread_mutex_destroy(&identities->lock);
 }
 
@@ -104,8 +104,9 @@ int hg_identities_set_password(struct hg_identities *identities, const char *pas
         struct hg_password *replaced = calloc(1, sizeof *replaced);
         char *copy = strdup(password);
         if (replaced != NULL && copy != NULL) {
-            *replaced = (struct hg_password){own->older, (char *)(uintptr_t)own->password};
-            own->older = replaced;
+            *replaced =
+                (struct hg_password){identities->replaced, (char *)(uintptr_t)own->password};
+            identities->replaced = replaced;
             own->password = copy;
         } else {
             free(replaced);

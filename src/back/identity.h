@@ -25,12 +25,12 @@ struct hg_identity {
     const char *user;             /* "": none is named (Redis: the default user) */
     const char *_Atomic password; /* "": no login */
     uint32_t database;            /* Redis only */
-    struct hg_password *older;    /* passwords that it had */
 };
 
 struct hg_identities {
-    pthread_mutex_t lock;   /* for adding */
-    _Atomic uint32_t count; /* those below are there */
+    pthread_mutex_t lock;         /* for adding */
+    _Atomic uint32_t count;       /* those below are there */
+    struct hg_password *replaced; /* passwords that the own one had */
     struct hg_identity *list[HG_IDENTITIES_MAX];
 };
 

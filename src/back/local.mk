@@ -33,13 +33,20 @@ libback_a_SOURCES += src/back/item.c src/back/item.h \
 # rows
 libback_a_SOURCES += src/back/rows.c src/back/rows.h src/back/rowgate.c src/back/rowgate.h \
 	src/back/rowguard.c
+# Redis Cluster
+libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
+	src/back/rediscluster_again.c src/back/rediscluster_in.h src/back/rediscluster_refresh.c \
+	src/back/rediscluster_shared.c src/back/rediscluster_stats.def \
+	src/back/topology.c src/back/topology.h \
+	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
 # redis
 libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
 libback_a_SOURCES += \
 	src/back/redis.c src/back/redis.h \
 	src/back/redis_dialect.c src/back/redis_dialect.h \
 	src/back/redis_error.c src/back/redis_error.def src/back/redis_error.h \
+	src/back/redis_login.c src/back/redis_put.h \
 	src/back/redis_range.c src/back/redis_range.h \
 	src/back/redis_read.c src/back/redis_read.h \
 	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h \
-	src/back/redis_write.c src/back/redis_write.h
+	src/back/redis_write.c src/back/redis_write.h src/back/redis_write_script.c

@@ -62,7 +62,7 @@ static void cancel(struct hg_store *base, struct hg_call *call)
 
 static const char *where(struct hg_store *base, struct hg_span prefix, struct hg_span key)
 {
-    (void)prefix; /* the ring sees keys without it */
+    (void)prefix;
     struct hg_memcached_store *store = store_at(base);
     return store->remote.shared->servers[server_of(store, key)].address;
 }

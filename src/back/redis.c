@@ -30,7 +30,11 @@ static uint64_t next_cas(struct hg_redis *redis)
 static bool must_wait(const struct hg_redis *redis, const struct hg_call *call,
                       const struct hg_call *after)
 {
-    if (after->place.store != call->place.store || !after->place.pending)
+    if (after->place.store != call->place.store)
+        return false;
+    if (after->place.waiting)
+        return redis->all_again; /* it was sent away and has to wait; a line keeps its order */
+    if (!after->place.pending)
         return false;
     if (after->op == HG_OP_GET && call->op == HG_OP_GET)
         return false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "back/redis_error.h"
+#include "back/redis_range.h"
 #include "back/redis_read.h"
 #include "back/tie.h"
 #include "base/bytes.h"
@@ -47,8 +48,13 @@ static bool encode(const struct hg_dialect *dialect, struct hg_out *out, const s
                    uint32_t opaque, uint8_t *ret_tag, uint8_t *ret_before, enum hg_fault *ret_fault)
 {
     (void)opaque;
-    (void)ret_before;
-    bool whole = call->place.tie != NULL && call->place.tie->again > 0;
+    const struct hg_tie *tie = call->place.tie;
+    bool whole = tie != NULL && tie->again > 0;
+    if (HG_UNLIKELY(whole && tie->asking)) {
+        /* What was sent before can be said: nothing is refused behind it. */
+        hg_out_put(out, HG_SPAN_LIT("*1\r\n$6\r\nASKING\r\n"));
+        *ret_before = 1;
+    }
     return hg_redis_write(hg_redis_style_of(dialect), out, call, whole, ret_tag, ret_fault);
 }
 
@@ -169,8 +175,9 @@ static enum hg_codec take_string(const struct hg_redis_reply *reply, enum hg_red
     if (tag == HG_REDIS_TAG_COUNTED)
         return take_number(reply->text, result);
     if (tag == HG_REDIS_TAG_RANGE) {
+        struct hg_redis_rows rows;
         result->value = reply->text;
-        return HG_OK;
+        return hg_redis_rows_decode(reply->text, &rows) ? HG_OK : HG_BAD;
     }
     if (reply->text.len == 8)
         result->cas = hg_get_u64(reply->text.at);

@@ -38,6 +38,8 @@ struct hg_remote_kind {
     /* The store's own, with each tick; true while it has something to look after soon. May be NULL.
      */
     bool (*on_tick)(struct hg_remote *remote, uint64_t now_us);
+    /* Does a flush go to this server? NULL: to all. */
+    bool (*is_flushed)(const struct hg_remote *remote, uint32_t server);
 };
 
 struct hg_remote {

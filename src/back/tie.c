@@ -131,6 +131,8 @@ void hg_tie_end_slow(struct hg_call *call)
     }
     if (tie->before != NULL)
         tie->before->place.tie->behind = NULL;
+    if (tie->on_room != NULL)
+        call->on_room = tie->on_room;
     hg_list_remove(&tie->node);
     hg_blob_unref(tie->bytes);
     hg_blob_unref(tie->value);

@@ -32,6 +32,12 @@ struct hg_tie {
     struct hg_call *before; /* waits for this one */
     struct hg_call *behind; /* waits for us */
     uint32_t again;         /* times that it was said again */
+    /* Of a call that is on its way once more: */
+    void (*on_room)(struct hg_call *call); /* the caller's, who knows of no waiting any more, and
+                                              which the call gets back at its end; NULL: not yet */
+    uint64_t since_us;                     /* when it was first sent away */
+    uint32_t server;                       /* where it goes ... */
+    bool asking;                           /* ... and is let in after ASKING only */
     struct hg_list node;    /* in ties->ready */
 };
 

@@ -35,6 +35,11 @@ void hg_balance_drain(struct hg_balance *balance)
     balance->draining = true;
 }
 
+void hg_balance_resume(struct hg_balance *balance)
+{
+    balance->draining = false;
+}
+
 void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 {
     if (balance->frozen && !frozen) {

@@ -65,6 +65,8 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen);
 /* All blocks: what is idle and not waited for is closed, moves and drains end. Waiters are served.
  */
 void hg_balance_drain(struct hg_balance *balance);
+/* As if there had been no drain. */
+void hg_balance_resume(struct hg_balance *balance);
 
 void hg_balance_block_add(struct hg_balance *balance, struct hg_balance_block *block,
                           uint64_t now_us);

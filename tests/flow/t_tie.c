@@ -97,11 +97,10 @@ static void t_who_waits_comes_when_the_other_is_answered(void **state)
     assert_int_equal(first.done, 1);
     assert_int_equal(second.rooms, 1);
     assert_false(second.call.place.waiting || hg_tie_waits(&second.call));
-    assert_int_equal(third.rooms, 0); /* the second is not answered yet */
-    hg_tie_end(&second.call);
-    pair_turn(&knot.pair);
-    pair_turn(&knot.pair);
+    /* The second might not come again, so the third is asked too, after it. */
     assert_int_equal(third.rooms, 1);
+    assert_true(second.room_order < third.room_order);
+    hg_tie_end(&second.call);
     hg_tie_end(&third.call);
     knot_fini(&knot);
 }

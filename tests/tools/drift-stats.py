@@ -116,6 +116,8 @@ def check_ops(client):
 def check_upstreams(client):
     rows = [name.split(":") for name in client.stat("upstreams")]
     wrong = same({row[1] for row in rows if row[0] == "file"}, listed("embedded") | {"kind"})
+    wrong += same({row[1] for row in rows if row[0] == "slots" and len(row) == 2},
+                  listed("cluster") | {"kind"})
     sent = {row[-1] for row in rows if row[0] == "cache" and len(row) == 3}
     wrong += same(sent, listed("upstream") | {"address", "state"})
     text = section("stat upstreams")
@@ -153,6 +155,8 @@ CONFIG = {
     "hotkey_epoch_ms": 100,
     "upstreams": [{"name": "file", "kind": "embedded"},
                   {"name": "cache", "kind": "memcached",
+                   "servers": [{"address": "127.0.0.1:%d" % free_port()}]},
+                  {"name": "slots", "kind": "redis-cluster",
                    "servers": [{"address": "127.0.0.1:%d" % free_port()}]}],
     "tenants": [{"name": "default", "upstream": "file", "hard_limit": 20},
                 {"name": "other", "upstream": "cache"}],

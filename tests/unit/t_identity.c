@@ -48,6 +48,30 @@ static void t_equals_have_one_number(void **state)
     identities_free(identities);
 }
 
+/* Who looks at the old one may go on doing so. */
+static void t_own_password_changes(void **state)
+{
+    (void)state;
+    struct hg_identities *identities = identities_new();
+    const struct hg_identity *own = hg_identities_at(identities, 0);
+    const char *before = own->password;
+    uint32_t id;
+    assert_int_equal(hg_identities_set_password(identities, "new"), 0);
+    assert_ptr_equal(hg_identities_at(identities, 0), own);
+    assert_string_equal(own->password, "new");
+    assert_string_equal(before, "");
+    const char *second = own->password;
+    assert_int_equal(hg_identities_set_password(identities, "new"), 0);
+    assert_ptr_equal(own->password, second);
+    assert_int_equal(hg_identities_set_password(identities, "newer"), 0);
+    assert_string_equal(second, "new");
+    assert_int_equal(hg_identities_add(identities, "", "newer", 0, &id), 0);
+    assert_int_equal(id, 0);
+    assert_int_equal(hg_identities_add(identities, "", "new", 0, &id), 0);
+    assert_int_equal(id, 1);
+    identities_free(identities);
+}
+
 static void t_there_is_a_last_one(void **state)
 {
     (void)state;
@@ -67,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t_equals_have_one_number),
+        cmocka_unit_test(t_own_password_changes),
         cmocka_unit_test(t_there_is_a_last_one),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
