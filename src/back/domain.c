@@ -152,6 +152,16 @@ void hg_domain_drain(struct hg_domain *domain)
     (void)hg_domain_tick(domain, domain->hub->loop->now_us);
 }
 
+void hg_domain_resume(struct hg_domain *domain)
+{
+    domain->draining = false;
+    hg_balance_resume(&domain->balance);
+    for (uint32_t i = 0; i < domain->pool_cap; i++) {
+        if (domain->pools[i] != NULL)
+            domain->pools[i]->draining = false;
+    }
+}
+
 /* ---- what the planner knows ---- */
 
 void hg_domain_list(struct hg_domain *domain, struct hg_pool *pool)
@@ -283,16 +293,6 @@ static void probe(struct hg_domain *domain)
         hg_list_remove(&pool->node);
         hg_list_append(&domain->listed, &pool->node);
         return;
-    }
-}
-
-void hg_domain_resume(struct hg_domain *domain)
-{
-    domain->draining = false;
-    hg_balance_resume(&domain->balance);
-    for (uint32_t i = 0; i < domain->pool_cap; i++) {
-        if (domain->pools[i] != NULL)
-            domain->pools[i]->draining = false;
     }
 }
 

@@ -80,6 +80,7 @@ void hg_server_sum(const struct hg_server *server, uint64_t *sums)
 void hg_server_sum_pools(const struct hg_server *server, struct hg_pool_sum *sums, uint32_t count)
 {
     memset(sums, 0, count * sizeof sums[0]);
+    sums[0].known = true; /* the upstream's own */
     for (uint32_t w = 0; w < server->workers; w++)
         hg_pool_board_add(&server->boards[w], sums, count);
 }

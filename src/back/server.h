@@ -51,7 +51,8 @@ static inline bool hg_server_may_send(const struct hg_server *server)
 
 /* Sums over the workers; `sums` has HG_UPSTREAM_STATS numbers. From any thread. */
 void hg_server_sum(const struct hg_server *server, uint64_t *sums);
-/* The same of each identity: `sums` has room for `count`, and is zeroed first. From any thread. */
+/* The same of each identity: `sums` has room for `count`, at least 1, and is zeroed first. From any
+ * thread. */
 void hg_server_sum_pools(const struct hg_server *server, struct hg_pool_sum *sums, uint32_t count);
 /* "closed", "open", "half-open", "ramp". From any thread. */
 const char *hg_server_state(const struct hg_server *server);
