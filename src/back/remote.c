@@ -109,6 +109,7 @@ static void set_pool_conf(struct hg_remote *remote, const struct hg_remote_conf 
     pool->queue_max = conf->pool_queue_max;
     pool->keepalive_s = conf->keepalive_s;
     pool->idle_us = (uint64_t)conf->pool_idle_timeout_s * 1000000;
+    pool->min_hold_us = (uint64_t)conf->pool_min_hold_ms * 1000;
     set_times(pool, &conf->times);
 }
 
@@ -121,9 +122,9 @@ bool hg_remote_grow(struct hg_remote *remote)
         if (hg_domain_init(&remote->domains[i], &shared->servers[i], &shared->identities,
                            &remote->hub, &remote->pool_conf, shared->resolver, remote->worker) != 0)
             return false;
-        remote->domains[i].draining = remote->draining;
-        remote->domains[i].own->draining = remote->draining;
         remote->count++;
+        if (remote->draining)
+            hg_domain_drain(&remote->domains[i]);
     }
     hg_relay_grow(&remote->relay);
     return true;

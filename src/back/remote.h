@@ -27,7 +27,7 @@ struct hg_remote_place {
     struct hg_blobs *blobs;
     struct hg_out_pool *outs;
     uint32_t worker;
-    uint32_t share; /* connections to each server that it may have; at least 1 */
+    uint32_t share; /* connections to each server that it may lease at most; at least 1 */
 };
 
 /* What a kind of store is. */

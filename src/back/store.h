@@ -53,6 +53,7 @@ enum hg_fault {
     HG_FAULT_TIMEOUT,       /* sent, and no answer within backend_timeout_ms */
     HG_FAULT_QUEUE_TIMEOUT, /* waited for a connection past queue_timeout_ms or its deadline */
     HG_FAULT_QUEUE_FULL,    /* too many wait already */
+    HG_FAULT_DENIED,        /* the server does not let the call's identity in */
     HG_FAULT_KEY_TOO_LONG,  /* prefix and key together exceed the store's limit */
     HG_FAULT_NOT_SUPPORTED, /* the store cannot do this operation */
     HG_FAULT_MEMORY,        /* memory ran out */

@@ -145,6 +145,7 @@ static void plan_undrains(struct ops *ops)
             return;
         if (balance->frozen || balance->draining || conn->block->suppressed ||
             conn->reserved->waiters == 0 || conn->reserved->suppressed ||
+            conn->reserved->barred ||
             ops->now_us - conn->since_us > limit_us)
             add(ops, HG_BALANCE_UNDRAIN, NULL, conn);
     }
