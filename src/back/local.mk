@@ -43,7 +43,8 @@ libback_a_SOURCES += \
 	src/back/redis.c src/back/redis.h \
 	src/back/redis_dialect.c src/back/redis_dialect.h \
 	src/back/redis_error.c src/back/redis_error.def src/back/redis_error.h \
+	src/back/redis_login.c src/back/redis_put.h \
 	src/back/redis_range.c src/back/redis_range.h \
 	src/back/redis_read.c src/back/redis_read.h \
 	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h \
-	src/back/redis_write.c src/back/redis_write.h
+	src/back/redis_write.c src/back/redis_write.h src/back/redis_write_script.c

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "back/redis_error.h"
+#include "back/redis_range.h"
 #include "back/redis_read.h"
 #include "back/tie.h"
 #include "base/bytes.h"
@@ -174,8 +175,9 @@ static enum hg_codec take_string(const struct hg_redis_reply *reply, enum hg_red
     if (tag == HG_REDIS_TAG_COUNTED)
         return take_number(reply->text, result);
     if (tag == HG_REDIS_TAG_RANGE) {
+        struct hg_redis_rows rows;
         result->value = reply->text;
-        return HG_OK;
+        return hg_redis_rows_decode(reply->text, &rows) ? HG_OK : HG_BAD;
     }
     if (reply->text.len == 8)
         result->cas = hg_get_u64(reply->text.at);

@@ -70,8 +70,7 @@ static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
 void hg_balance_set_quotas(struct hg_balance *balance);
 
-/* Would the block's connections serve so many waiters before a new one is up, and does it have as
-   many as are of use? Then connecting would help nobody. (balance_plan.c) */
+/* Is a connect of no use to so many waiters of the block? (balance_plan.c) */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,
                                  const struct hg_balance_block *block, uint32_t waiters);
 /* May `to` have this idle connection of another block? (balance_plan.c) */

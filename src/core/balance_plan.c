@@ -1,5 +1,5 @@
-// balance_plan - plans which block gets which connection: when a request comes, and when one is
-// free SPDX-License-Identifier: BSD-3-Clause
+// balance_plan - plans which block gets which connection: for a request, and for one that is free
+// SPDX-License-Identifier: BSD-3-Clause
 //
 // Neither scans: whom to take from and whom to give to is looked for among the first few of lists
 // that the events and the tick keep in order.
@@ -20,7 +20,14 @@ bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balan
     if (from == to || from->suppressed || from->waiters > 0 || conn->reserved != NULL ||
         conn->planned || !hg_balance_movable(balance, conn, now_us))
         return false;
-    return hg_balance_size(from) - from->planned_out > from->quota || hg_balance_promised(to) == 0;
+    uint32_t has = hg_balance_promised(to);
+    if (has == 0)
+        return true;
+    if (has < to->quota && hg_balance_size(from) - from->planned_out > from->quota)
+        return true;
+    /* Neither is owed anything. To take it away, and to bring it back, costs two moves; after so
+       long a rest it is likely to rest as long again. */
+    return now_us - conn->since_us >= 2 * balance->reconnect_us;
 }
 
 /* Of the connections that are idle longest, the one whose block has most beyond its quota. */
@@ -88,11 +95,16 @@ static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
     return NULL;
 }
 
+/* Would the block's connections serve so many waiters before a new one is up, and does it have as
+   many as are of use? Then a connect helps nobody. If there was a line at the last tick too, it is
+   no accident, and one more is tried. */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,
                                  const struct hg_balance_block *block, uint32_t waiters)
 {
     uint32_t size = hg_balance_promised(block);
     if (size == 0 || block->service_us <= 0 || size < block->useful)
+        return false;
+    if (block->waited && block->coming + block->planned_in == 0)
         return false;
     return waiters * block->service_us < (double)balance->reconnect_us * size;
 }
@@ -111,36 +123,57 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (hg_balance_is_served_sooner(balance, block, block->waiters + 1))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if (balance->total < balance->capacity)
+    /* What is free belongs first to those who have nothing: the tick sees to that. */
+    bool has = hg_balance_promised(block) > 0;
+    if (balance->total < balance->capacity && (!has || hg_list_empty(&balance->starving)))
         return plan(HG_BALANCE_CREATE, block, NULL);
     if (balance->frozen || balance->draining)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if (balance->constrained && hg_balance_promised(block) > 0 &&
-        hg_balance_promised(block) >= block->quota)
+    if (balance->constrained && has && hg_balance_promised(block) >= block->useful)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if ((conn = idle_victim(balance, block, now_us)) != NULL)
         return plan(HG_BALANCE_MOVE, block, conn);
+    if (has && hg_balance_promised(block) >= block->quota)
+        return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->conf.depth > 1 && balance->drains < hg_balance_twentieth(balance) &&
         (conn = busy_victim(balance, block, now_us)) != NULL)
         return plan(HG_BALANCE_DRAIN, block, conn);
     return plan(HG_BALANCE_WAIT, NULL, NULL);
 }
 
-/* Who is to have what `from` gives up: who has none, in the order in which they came; else the
-   hungriest below its quota. */
-static struct hg_balance_block *receiver_of(struct hg_balance *balance,
-                                            const struct hg_balance_block *from)
+static struct hg_balance_block *starving_at(struct hg_list *node)
 {
-    if (!hg_list_empty(&balance->starving))
-        return HG_CONTAINER_OF(balance->starving.next, struct hg_balance_block, starving);
-    uint32_t looked = 0;
-    for (uint32_t i = 0; i < balance->hungry_count && looked < CANDIDATES; i++, looked++) {
+    return HG_CONTAINER_OF(node, struct hg_balance_block, starving);
+}
+
+/* The hungriest below its quota, but for `from`. */
+static struct hg_balance_block *hungriest(struct hg_balance *balance,
+                                          const struct hg_balance_block *from)
+{
+    for (uint32_t i = 0; i < balance->hungry_count && i < CANDIDATES; i++) {
         struct hg_balance_block *block = balance->hungry[i];
         if (block != from && hg_balance_need(balance, block) > 0 &&
             (hg_balance_promised(block) < block->quota || !balance->constrained))
             return block;
     }
     return NULL;
+}
+
+/* Who is to have `conn`, which its block no longer needs to hold; NULL: its block. */
+static struct hg_balance_block *receiver_of(struct hg_balance *balance,
+                                            const struct hg_balance_conn *conn, uint64_t now_us)
+{
+    const struct hg_balance_block *block = conn->block;
+    struct hg_list *first = hg_list_first(&balance->starving);
+    bool beyond = hg_balance_size(block) > block->quota;
+    if (first == NULL)
+        return beyond ? hungriest(balance, block) : NULL;
+    if (beyond || block->waiters == 0)
+        return starving_at(first);
+    /* It has what it should have, and use for it. */
+    if (!balance->ring)
+        return NULL;
+    return hg_balance_turn_is_over(balance, conn, now_us) ? starving_at(first) : NULL;
 }
 
 struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
@@ -159,21 +192,10 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
         return keep;
     if (!hg_balance_movable(balance, conn, now_us))
         return keep;
-    uint32_t size = hg_balance_size(block);
     if (HG_UNLIKELY(surplus)) {
-        bool may_go = block->waiters == 0 || size > block->quota;
+        bool may_go = block->waiters == 0 || hg_balance_size(block) > block->quota;
         return may_go ? plan(HG_BALANCE_CLOSE, NULL, conn) : keep;
     }
-    if ((to = receiver_of(balance, block)) == NULL)
-        return keep;
-    if (size > block->quota)
-        return plan(HG_BALANCE_MOVE, to, conn);
-    /* It has what it should have. Only who has none can ask for it: in the ring, because the turn
-       is over; else if it is not needed here. */
-    bool starving = hg_balance_promised(to) == 0;
-    bool done =
-        block->waiters == 0 || (balance->ring && hg_balance_turn_is_over(balance, conn, now_us));
-    if (starving && done)
-        return plan(HG_BALANCE_MOVE, to, conn);
-    return keep;
+    to = receiver_of(balance, conn, now_us);
+    return to == NULL ? keep : plan(HG_BALANCE_MOVE, to, conn);
 }

@@ -5,14 +5,17 @@
 //
 //   arrivals per second x service time  +  backlog x service time / horizon
 //
-// with arrivals, answers and busy time averaged over 16 ticks, and the service time their quotient:
-// busy time per answer. It depends neither on how long requests queue nor on how many connections
-// there are, so a block cannot get more by being slow to drain. A block without traffic for 16
-// ticks has none.
+// with arrivals, answers, busy time and backlog averaged over 16 ticks. The service time is busy
+// time per answer, both counted when the answer comes. It depends neither on how long requests
+// queue nor on how many connections there are, so a block cannot get more by being slow to drain. A
+// block without traffic for 16 ticks has no demand.
 //
-// Quotas: if what is useful to each fits, that. Else one for each, and of the rest a share by
-// demand, at most what is useful, in whole connections by largest remainder, so that the sum is the
-// capacity. If even one for each does not fit, the domain is a ring: quota 1 for all, in turn.
+// Useful to a block are as many connections as would be busy for 70 % of the time. Quotas: if what
+// is useful to each fits, that. Else a share of the capacity by demand, but at least one, and at
+// most what is useful, in whole connections by largest remainder, so that the sum is the capacity.
+// What rounding takes from a block is kept as its debt, and decides how it is rounded once that is
+// worth moving connections: so equal blocks get equal shares over time. If even one for each does
+// not fit, the domain is a ring: quota 1 for all, in turn.
 #include "core/balance_in.h"
 
 #include <string.h>
@@ -22,9 +25,10 @@
 #define BUSY_MOST    0.7    // busier than that a connection makes requests wait for it
 #define UNKNOWN_US   1000   // a service time, before the first answer
 #define STEADY_TICKS 2      // a quota changes only when that many ticks in a row agree
-#define STICKY       0.5    // of a connection: remainders closer than that stay as they are
+#define STICKY       2.0    // minimum holds of one connection: less debt is not worth the moves
+#define RANK_MOST    4.0    // the same, and fractions: what is beyond does not count
 #define ROUNDS       40     // that shares are looked for, at most
-#define EXACT        1e-6   // of a connection: shares that miss the capacity by less are right
+#define EXACT        0.01   // of a connection: shares that miss the capacity by less are right
 #define BINS         256
 
 static void average(double *avg, double sample)
@@ -68,9 +72,11 @@ static void sample(struct hg_balance *balance, struct hg_balance_block *block, d
     /* Less than a thousandth of an answer says nothing of how long one takes. */
     if (block->answers_avg > 0.001)
         block->service_us = block->busy_avg / block->answers_avg;
+    block->waited = block->waiters > 0;
     double service_us = service_of(balance, block);
     double arriving = block->arrivals_avg / block->weight * service_us / HG_BALANCE_TICK_US;
-    block->demand = arriving + backlog_of(block) * service_us / HORIZON_US;
+    average(&block->backlog_avg, backlog_of(block));
+    block->demand = arriving + block->backlog_avg / block->weight * service_us / HORIZON_US;
 }
 
 /* It had no traffic for a whole window. */
@@ -169,13 +175,17 @@ static double find_level(struct hg_balance *balance, double demand)
     return low;
 }
 
-/* A remainder in 1 / 65536: what the block has already counts in its favour. */
-static uint32_t remainder_of(const struct hg_balance_block *block)
+/* In what order shares are rounded up: by what the block lacks by rounding, which includes what it
+   has lacked until now; but one that it has already is as good as the time of a move in which it
+   would be lacking. Between 0 and 65535. */
+static uint32_t remainder_of(const struct hg_balance_block *block, double debt_unit)
 {
     uint32_t whole = (uint32_t)block->share;
     double part = block->share - whole;
-    double favour = STICKY * (double)(block->quota > whole);
-    uint32_t remainder = 1 + (uint32_t)((part + favour) / (1 + STICKY) * 65534);
+    double rank = part + block->debt * debt_unit + STICKY * (double)(block->quota > whole);
+    rank = rank < -RANK_MOST ? -RANK_MOST : rank;
+    rank = rank > RANK_MOST ? RANK_MOST : rank;
+    uint32_t remainder = 1 + (uint32_t)((rank + RANK_MOST) * (65534 / (2 * RANK_MOST)));
     return remainder * (uint32_t)((part > 0) & (whole < block->useful));
 }
 
@@ -223,11 +233,17 @@ static void set_target(struct hg_balance_block *block, uint32_t target, struct c
 static void round_shares(struct hg_balance *balance, struct change *change)
 {
     uint32_t bins[BINS] = {0}, sum = 0, ties = 0;
+    double debt_unit = (double)HG_BALANCE_TICK_US / (double)(balance->hold_us);
+    double debt_most = RANK_MOST / debt_unit;
     HG_LIST_EACH(node, &balance->active)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
         block->share = is_wanting(block) ? share_at(block, balance->level) : 0;
-        block->remainder = remainder_of(block);
+        double debt = block->debt + block->share - block->quota;
+        debt = debt < -debt_most ? -debt_most : debt;
+        debt = debt > debt_most ? debt_most : debt;
+        block->debt = block->share > 0 ? debt : 0;
+        block->remainder = remainder_of(block, debt_unit);
         bins[block->remainder >> 8]++;
         sum += (uint32_t)block->share;
     }

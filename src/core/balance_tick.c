@@ -282,10 +282,13 @@ static bool plan_gift(struct ops *ops, struct hg_balance_block *to,
 {
     if (count > 0 && plan_move(ops, to, victims, count))
         return true;
-    if (*drains == 0 || !plan_drain(ops, to))
+    if (hg_balance_promised(to) > 0 && hg_balance_promised(to) >= to->quota)
         return false;
-    (*drains)--;
-    return true;
+    if (*drains == 0)
+        return false;
+    bool planned = plan_drain(ops, to);
+    *drains = planned ? *drains - 1 : 0;
+    return planned;
 }
 
 static void plan_moves(struct ops *ops)
@@ -311,9 +314,7 @@ static void plan_moves(struct ops *ops)
     }
     for (uint32_t i = 0; i < balance->hungry_count && most > 0 && !is_full(ops); i++) {
         struct hg_balance_block *block = balance->hungry[i];
-        if (hg_balance_need(balance, block) == 0 ||
-            (balance->constrained &&
-             hg_balance_promised(block) >= (balance->ring ? block->useful : block->quota)))
+        if (need_of(balance, block) == 0)
             continue;
         if (plan_gift(ops, block, victims, count, &drains))
             most--;

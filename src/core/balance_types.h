@@ -47,6 +47,7 @@ struct hg_balance_block {
     /* What the tick goes over again and again, together. */
     double demand;         // read: connections that would be busy
     double share;          // of the capacity
+    double debt;           // what rounding has cost it, in connections x ticks
     uint32_t quota;        // read
     uint32_t useful;       // connections beyond that would not be busy
     uint32_t target;       // quota that the last tick would have given
@@ -54,6 +55,7 @@ struct hg_balance_block {
     uint32_t remainder;    // of the share, for rounding
     uint32_t waiters;      // read
     bool active;           // had traffic lately
+    bool waited;           // the last tick found waiters
     bool suppressed;       // takes no connections and ends those that it has
     /* What requests go by. */
     uint32_t arrivals, answers;                        // since the last tick
@@ -68,9 +70,10 @@ struct hg_balance_block {
     struct hg_list others;   // COMING and DRAINING
     struct hg_list starving; // of the domain: waiters and no connection; first come, first served
     double service_us;       // read: busy time of a connection per answer; 0: unknown
-    double arrivals_avg, answers_avg, busy_avg, weight; // per tick; weighted, weights together
-    uint64_t traffic_tick;                              // the last tick with traffic
-    uint64_t moves_in, moves_out;                       // read: connections won and lost, all told
+    double arrivals_avg, answers_avg, busy_avg, backlog_avg,
+        weight;                        // per tick; weighted, weights together
+    uint64_t traffic_tick;             // the last tick with traffic
+    uint64_t moves_in, moves_out;      // read: connections won and lost, all told
     uint64_t steals;                   // read: of moves_in, those taken when a request came
     uint64_t connects, connect_errors; // read
 };

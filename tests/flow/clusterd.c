@@ -219,6 +219,22 @@ void clusterd_wait(struct clusterd *cluster, uint32_t slot, uint32_t owner)
     }
 }
 
+static bool names(struct clusterd *cluster, uint32_t witness, const char *id)
+{
+    redisReply *reply = clusterd_ask(cluster, witness, "CLUSTER NODES");
+    bool named = strstr(reply->str, id) != NULL;
+    freeReplyObject(reply);
+    return named;
+}
+
+void clusterd_wait_without(struct clusterd *cluster, uint32_t number)
+{
+    for (uint32_t n = 0; n < cluster->count; n++) {
+        if (n != number && cluster->nodes[n].pid != 0)
+            UNTIL(!names(cluster, n, cluster->nodes[number].id));
+    }
+}
+
 static bool is_in_step(struct clusterd *cluster, uint32_t replica)
 {
     redisReply *reply = clusterd_ask(cluster, replica, "ROLE");

@@ -131,7 +131,6 @@ static void cancel(struct hg_store *base, struct hg_call *call)
 
 static const char *where(struct hg_store *base, struct hg_span prefix, struct hg_span key)
 {
-    (void)prefix;
     (void)base;
     (void)prefix;
     (void)key;

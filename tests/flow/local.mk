@@ -138,24 +138,33 @@ tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 
-# Redis
-if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again
-endif
-REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
-HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
-tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
-tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
-tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis Cluster
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_slotsask
+UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
+	tests/flow/t_rediscluster_failover
 endif
 CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
 HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
 tests_flow_t_slotsask_SOURCES = tests/flow/t_slotsask.c $(CLUSTERD)
 tests_flow_t_slotsask_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_slotsask_LDADD = $(HG_BACK_TEST_LIBS)
+CLUSTERSCENE = tests/flow/clusterscene.c tests/flow/clusterscene.h $(CLUSTERD)
+tests_flow_t_rediscluster_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again \
+	tests/flow/t_redis_fake tests/flow/t_redis_rows
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins of links, ties of calls
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
@@ -173,3 +182,9 @@ tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
 tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_fake_SOURCES = tests/flow/t_redis_fake.c $(REDISSCENE)
+tests_flow_t_redis_fake_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)

@@ -419,12 +419,12 @@ static void t_rebind(void **state)
         const char *user, *database;
         bool ok;
     } steps[] = {
-        {{1, "", "", 0}, " user=default ", " db=0 ", true},
-        {{2, "ann", "a", 0}, " user=ann ", " db=0 ", true},
-        {{3, "ann", "a", 7}, " user=ann ", " db=7 ", true},
-        {{4, "bob", "b", 0}, " user=bob ", " db=0 ", true},
-        {{5, "", "", 5}, " user=default ", " db=5 ", true},
-        {{6, "ann", "wrong", 0}, "", "", false},
+        {{.id = 1, .user = "", .password = "", .database = 0}, " user=default ", " db=0 ", true},
+        {{.id = 2, .user = "ann", .password = "a", .database = 0}, " user=ann ", " db=0 ", true},
+        {{.id = 3, .user = "ann", .password = "a", .database = 7}, " user=ann ", " db=7 ", true},
+        {{.id = 4, .user = "bob", .password = "b", .database = 0}, " user=bob ", " db=0 ", true},
+        {{.id = 5, .user = "", .password = "", .database = 5}, " user=default ", " db=5 ", true},
+        {{.id = 6, .user = "ann", .password = "wrong", .database = 0}, "", "", false},
     };
     struct scene s;
     struct hg_hub hub;

@@ -32,7 +32,8 @@ tests_sim_t_hotsimlife_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 
 # The pool's planner
 if HAVE_CMOCKA
-UNIT_TESTS += tests/sim/t_poolsim
+UNIT_TESTS += tests/sim/t_poolsim tests/sim/t_poolsimload tests/sim/t_poolsimfault \
+	tests/sim/t_poolsimrules
 endif
 POOLSIM_FILES = tests/sim/poolsim.c tests/sim/poolsim.h tests/sim/poolsim_in.h \
 	tests/sim/poolsim_run.c tests/sim/poolsim_run.h tests/sim/poolsim_load.c \
@@ -42,3 +43,12 @@ POOLSIM_FILES = tests/sim/poolsim.c tests/sim/poolsim.h tests/sim/poolsim_in.h \
 tests_sim_t_poolsim_SOURCES = tests/sim/t_poolsim.c $(POOLSIM_FILES)
 tests_sim_t_poolsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_poolsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_poolsimload_SOURCES = tests/sim/t_poolsimload.c $(POOLSIM_FILES)
+tests_sim_t_poolsimload_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_poolsimload_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_poolsimfault_SOURCES = tests/sim/t_poolsimfault.c $(POOLSIM_FILES)
+tests_sim_t_poolsimfault_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_poolsimfault_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_poolsimrules_SOURCES = tests/sim/t_poolsimrules.c $(POOLSIM_FILES)
+tests_sim_t_poolsimrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_poolsimrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm

@@ -99,10 +99,13 @@ static void carry_out(struct poolsim_balance_pool *pool, const struct hg_balance
         return;
     case HG_BALANCE_MOVE:
         slot = slot_of(pool, plan->conn);
-        if (poolsim_move(pool->sim, slot, (uint32_t)(plan->block - pool->blocks)))
+        if (poolsim_move(pool->sim, slot, (uint32_t)(plan->block - pool->blocks))) {
             hg_balance_conn_rebind(&pool->balance, plan->conn, plan->block, steal, now_us);
-        else
-            hg_balance_conn_undrain(&pool->balance, plan->conn, now_us);
+            return;
+        }
+        /* Declined: it stays with its block, whose line may not be empty. */
+        hg_balance_conn_undrain(&pool->balance, plan->conn, now_us);
+        serve(pool, plan->conn);
         return;
     case HG_BALANCE_DRAIN:
         hg_balance_conn_drain(&pool->balance, plan->conn, plan->block, now_us);

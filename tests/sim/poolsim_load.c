@@ -11,12 +11,10 @@
 #define CONNECT_FLOOR_US (10 * MS)
 #define QUERY_FLOOR_US   (1 * MS)
 
-static uint32_t scale_now;
-
 static void row(struct poolsim_load *load, uint32_t db, uint32_t start_ms, uint32_t end_ms,
                 uint32_t qps, uint32_t cost_ms, uint32_t spread_ms)
 {
-    poolsim_load_row(load, db, start_ms * scale_now, end_ms * scale_now, qps, cost_ms * MS,
+    poolsim_load_row(load, db, start_ms * load->scale, end_ms * load->scale, qps, cost_ms * MS,
                      spread_ms * MS);
 }
 
@@ -190,8 +188,7 @@ void poolsim_load_get(uint32_t number, uint32_t scale, uint64_t seed, uint32_t f
         groups_overload, fast_and_slow, equal_overload,     unequal_costs,
         transitions,     one_db,        rare_beside_greedy,
     };
-    *ret_load = (struct poolsim_load){.number = number};
-    scale_now = scale;
+    *ret_load = (struct poolsim_load){.number = number, .scale = scale};
     if (number <= 7)
         fixed[number - 1](ret_load);
     else if (number == 8)

@@ -47,7 +47,7 @@ struct poolsim_part {
 };
 
 struct poolsim_load {
-    uint32_t number;
+    uint32_t number, scale;
     struct poolsim_setup setup;
     uint64_t duration_us;
     struct poolsim_row rows[POOLSIM_ROWS];

@@ -1,13 +1,12 @@
 // poolsim_python - the rules of Gel's older connection pool (Python), as a reference
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Written from a description of the algorithm. Modes: A one block; B several, demand below the
+// Written from a description. Modes: A one block; B several, demand below the
 // capacity; C demand above it, quotas by demand; D as many blocks as connections or more, one
 // connection each in turn. The mode is looked at by a timer that runs only while queries wait.
 // Exclusive checkout, whatever the depth.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include "poolsim.h"
 
 #define MIN_CONNECT_US 10000
@@ -82,10 +81,10 @@ static void add(struct recent *recent, double value)
 
 static double mean(const struct recent *recent)
 {
-    uint32_t n = recent->count < recent->size ? recent->count : recent->size;
     double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += recent->values[i];
+    uint32_t n = 0;
+    while (n < recent->count && n < recent->size)
+        sum += recent->values[n++];
     return n > 0 ? sum / n : 0;
 }
 
@@ -156,7 +155,7 @@ static void transfer(struct python *python, struct entry *entry, uint32_t db)
 static uint32_t find_receiver(const struct python *python, uint32_t db)
 {
     uint32_t none = python->conf.dbs, first = none, starving = none, below = none;
-    for (uint32_t i = 0; i < python->conf.dbs; i++) {
+    for (uint32_t i = 0; i < none; i++) {
         const struct block *block = &python->blocks[i];
         if (!block->known || i == db)
             continue;
@@ -207,10 +206,9 @@ static void python_acquire(void *pool, uint32_t db)
     for (uint32_t i = 0; i < python->conf.dbs; i++)
         blocks += python->blocks[i].known;
     int64_t spare = (int64_t)block->total - block->busy - (waiting(python, db) - 1);
-    bool room = python->total < python->conf.capacity;
-    if (room) {
-        if (blocks == 1 ? spare <= 1
-                        : block->total == 0 || block->total < block->quota || spare <= 0)
+    bool wants = blocks == 1 ? spare <= 1 : block->total < block->quota || spare <= 0;
+    if (python->total < python->conf.capacity) {
+        if (wants || block->total == 0)
             create(python, db);
     } else if (block->total == 0) {
         if (!block->newcomer) {
@@ -291,9 +289,9 @@ static void python_failed(void *pool, struct poolsim_conn *conn)
 static void python_closed(void *pool, struct poolsim_conn *conn)
 {
     struct python *python = pool;
-    python->total--;
-    python->blocks[conn->db].total--;
-    python->blocks[conn->db].coming--; // it was counted as not idle while it closed
+    struct block *block = &python->blocks[conn->db];
+    python->total--, block->total--;
+    block->coming--; // it was counted as not idle while it closed
 }
 
 static void python_lost(void *pool, struct poolsim_conn *conn)
@@ -484,8 +482,7 @@ static uint64_t python_tick(void *pool)
 
 static uint32_t python_count(void *pool)
 {
-    const struct python *python = pool;
-    return python->total;
+    return ((const struct python *)pool)->total;
 }
 
 const struct poolsim_pool poolsim_python = {

@@ -4,6 +4,7 @@
 #include "poolsim_in.h"
 
 #define FIRST_TICK_US 10000
+#define MS_LATER_US   1000 // a probe that has no room yet
 
 struct poolsim *poolsim_new(const struct poolsim_setup *setup, const struct poolsim_pool *pool)
 {
@@ -200,10 +201,9 @@ static void probe(struct poolsim *sim)
 {
     uint32_t i = 0;
     sim->probe_due = false;
-    enum hg_breaker_connect kind = HG_BREAKER_WAIT;
-    if (hg_breaker_state(&sim->breaker) == HG_BREAKER_OPEN && sim->count == 0)
-        kind = hg_breaker_take_connect(&sim->breaker, sim->now_us);
-    if (kind == HG_BREAKER_WAIT)
+    if (hg_breaker_state(&sim->breaker) != HG_BREAKER_OPEN ||
+        sim->count >= sim->setup.conf.capacity ||
+        hg_breaker_take_connect(&sim->breaker, sim->now_us) != HG_BREAKER_PROBE)
         return;
     while (sim->slots[i].conn.state != POOLSIM_NONE)
         i++;
@@ -213,7 +213,7 @@ static void probe(struct poolsim *sim)
         sim->on_begin(sim->on_begin_arg, &slot->conn, POOLSIM_CONNECTING, 0);
     slot->conn.state = POOLSIM_CONNECTING;
     slot->conn.since_us = sim->now_us;
-    slot->kind = kind;
+    slot->kind = HG_BREAKER_PROBE;
     slot->probe = true;
     slot->fails = sim->down || hg_prng_below(&sim->fail_prng, 100) < sim->setup.fail_percent;
     sim->count++;
@@ -224,15 +224,30 @@ static void probe(struct poolsim *sim)
                  ++slot->turn);
 }
 
+static void lose_all(struct poolsim *sim)
+{
+    for (uint32_t i = 0; i <= sim->setup.conf.capacity; i++)
+        if (sim->slots[i].conn.state == POOLSIM_UP)
+            lose(sim, &sim->slots[i]);
+}
+
+/* What the breaker asks of its driver: when it opens, nothing stays and nobody waits. */
 static void look_at_breaker(struct poolsim *sim)
 {
-    if (hg_breaker_may_send(&sim->breaker))
-        return;
-    refuse_waiting(sim);
+    bool may_send = hg_breaker_may_send(&sim->breaker);
+    if (sim->was_open && !may_send)
+        refuse_waiting(sim);
+    else if (!may_send) {
+        lose_all(sim);
+        refuse_waiting(sim);
+    }
+    sim->was_open = !may_send;
     if (hg_breaker_state(&sim->breaker) == HG_BREAKER_OPEN && !sim->probe_due) {
         uint64_t at_us = hg_breaker_next_us(&sim->breaker);
         if (at_us <= sim->now_us)
-            at_us = sim->now_us + 1;
+            at_us = sim->now_us + MS_LATER_US;
+        else if (at_us == POOLSIM_FOREVER)
+            return;
         poolsim_push(sim, at_us, POOLSIM_PROBES, 0, 0);
         sim->probe_due = true;
     }

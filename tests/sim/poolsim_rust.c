@@ -7,7 +7,6 @@
 // they are looked at. Exclusive checkout, whatever the depth. Terms whose weight is 0 are left out.
 // All arithmetic is in whole milliseconds and truncates, as there.
 #include <stdlib.h>
-#include <string.h>
 #include "poolsim.h"
 
 #define TICK_US       10000
@@ -24,7 +23,7 @@
 #define WEIGHT_WAIT   61
 #define WEIGHT_ACTIVE 31
 
-enum state { NONE, CONNECTING, IDLE, ACTIVE, DISCONNECTING };
+enum state { NONE, CONNECTING, IDLE, ACTIVE, DISCONNECTING, STATES };
 
 struct entry {
     struct poolsim_conn *conn;
@@ -39,7 +38,7 @@ struct mean {
 
 struct block {
     bool known;
-    uint32_t idle, active, connecting, disconnecting, failed;
+    uint32_t in[STATES], failed; // connections by state
     uint32_t max_active, max_waiting;
     struct mean hold, connect, disconnect;
     uint32_t demands[DEMANDS], demand_count;
@@ -99,7 +98,8 @@ static int64_t at_least_1(int64_t value)
 
 static int64_t total_of(const struct block *block)
 {
-    return block->idle + block->active + block->connecting + block->disconnecting + block->failed;
+    return block->in[CONNECTING] + block->in[IDLE] + block->in[ACTIVE] + block->in[DISCONNECTING] +
+           block->failed;
 }
 
 static int64_t total(const struct rust *rust)
@@ -110,30 +110,13 @@ static int64_t total(const struct rust *rust)
     return sum;
 }
 
-static uint32_t *counter(struct block *block, enum state state)
-{
-    switch (state) {
-    case CONNECTING:
-        return &block->connecting;
-    case IDLE:
-        return &block->idle;
-    case ACTIVE:
-        return &block->active;
-    case DISCONNECTING:
-        return &block->disconnecting;
-    case NONE:
-        break;
-    }
-    return NULL;
-}
-
 /* The one mover between states; what was measured in the old one is kept. */
 static void set_state(struct rust *rust, struct entry *entry, enum state state)
 {
     struct block *block = &rust->blocks[entry->db];
     uint64_t now_us = poolsim_now_us(rust->sim), us = now_us - entry->since_us;
     if (entry->state != NONE)
-        (*counter(block, entry->state))--;
+        block->in[entry->state]--;
     if (entry->state == CONNECTING)
         add(&block->connect, us);
     else if (entry->state == ACTIVE)
@@ -141,11 +124,11 @@ static void set_state(struct rust *rust, struct entry *entry, enum state state)
     else if (entry->state == DISCONNECTING)
         add(&block->disconnect, us);
     if (state != NONE)
-        (*counter(block, state))++;
+        block->in[state]++;
     entry->state = state;
     entry->since_us = now_us;
-    if (block->active > block->max_active)
-        block->max_active = block->active;
+    if (block->in[ACTIVE] > block->max_active)
+        block->max_active = block->in[ACTIVE];
 }
 
 static void insert(struct rust *rust, struct entry *entry, uint32_t db)
@@ -167,7 +150,7 @@ static struct terms terms_of(const struct rust *rust, uint32_t db)
     const struct block *block = &rust->blocks[db];
     uint64_t now_us = poolsim_now_us(rust->sim);
     struct terms terms;
-    terms.waiting = (int64_t)poolsim_waiting(rust->sim, db) - block->connecting;
+    terms.waiting = (int64_t)poolsim_waiting(rust->sim, db) - block->in[CONNECTING];
     terms.waiting = terms.waiting > 0 ? terms.waiting : 0;
     terms.hold = at_least_1(mean_ms(&block->hold));
     terms.reconnect = at_least_1(mean_ms(&block->connect) + mean_ms(&block->disconnect));
@@ -192,9 +175,9 @@ static int64_t overfull(const struct rust *rust, uint32_t db)
     const struct block *block = &rust->blocks[db];
     struct terms t = terms_of(rust, db);
     int64_t over = total_of(block) - block->target;
-    if (over <= 0 || block->idle == 0)
+    if (over <= 0 || block->in[IDLE] == 0)
         return NO_SCORE;
-    return 423 * (int64_t)block->idle + over / 3 - t.youngest / (59 * t.reconnect) -
+    return 423 * (int64_t)block->in[IDLE] + over / 3 - t.youngest / (59 * t.reconnect) -
            194 * t.waiting - t.waiting * t.hold / (98 * t.reconnect) +
            t.hold / (696 * t.reconnect) - 60 * t.hold / t.reconnect;
 }
@@ -236,7 +219,7 @@ static void sample(struct rust *rust)
         if (demand > 0 && demand < DEMAND_MIN)
             demand = DEMAND_MIN;
         block->demands[block->demand_count++ % DEMANDS] = (uint32_t)demand;
-        block->max_active = block->active;
+        block->max_active = block->in[ACTIVE];
         block->max_waiting = poolsim_waiting(rust->sim, db);
     }
     share(rust);
@@ -254,7 +237,7 @@ static void sample(struct rust *rust)
 static struct entry *find_idle(struct rust *rust, uint32_t db, bool last)
 {
     struct entry *found = NULL;
-    if (rust->blocks[db].idle == 0)
+    if (rust->blocks[db].in[IDLE] == 0)
         return NULL;
     for (uint32_t i = 0; i <= rust->conf.capacity; i++) {
         struct entry *entry = &rust->entries[i];

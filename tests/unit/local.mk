@@ -360,21 +360,3 @@ endif
 tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
 tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
-
-# Configuration of Redis upstreams, and of logins to servers
-if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_conf_redis tests/unit/t_conf_logins
-endif
-tests_unit_t_conf_redis_SOURCES = tests/unit/t_conf_redis.c tests/unit/apphelp.h
-tests_unit_t_conf_redis_CFLAGS = $(t_app_cflags)
-tests_unit_t_conf_redis_LDADD = $(t_app_libs)
-tests_unit_t_conf_logins_SOURCES = tests/unit/t_conf_logins.c tests/unit/apphelp.h
-tests_unit_t_conf_logins_CFLAGS = $(t_app_cflags)
-tests_unit_t_conf_logins_LDADD = $(t_app_libs)
-# Identities
-if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_identity
-endif
-tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
-tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
-tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
