@@ -45,7 +45,8 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
     server->addrs.count = server->named ? 0 : 1;
     server->address = strdup(address);
     server->counters = aligned_alloc(HG_CACHE_LINE, workers * sizeof(struct hg_upstream_counters));
-    if (server->address == NULL || server->counters == NULL) {
+    if (server->address == NULL || server->counters == NULL ||
+        hg_lease_init(&server->lease, max_connections, workers) != 0) {
         free(server->address);
         free(server->counters);
         return -ENOMEM;
@@ -59,6 +60,7 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
 void hg_server_fini(struct hg_server *server)
 {
     pthread_mutex_destroy(&server->lock);
+    hg_lease_fini(&server->lease);
     free(server->address);
     free(server->counters);
 }

@@ -13,13 +13,15 @@
 #include <stdint.h>
 
 #include "back/addrs.h"
+#include "back/lease.h"
 #include "back/upstream_stats.h"
 #include "base/attr.h"
 #include "core/breaker.h"
 
 struct hg_server {
     struct hg_breaker breaker;
-    bool named; /* the address is a name, to be resolved at each reconnect */
+    struct hg_lease lease; /* of its connections, between the workers */
+    bool named;            /* the address is a name, to be resolved at each reconnect */
     uint32_t index;
     uint32_t workers;
     const char *upstream; /* names for texts */

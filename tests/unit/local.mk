@@ -337,6 +337,20 @@ tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
 # Redis Cluster: slots and topology
+# Leases of connections
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_leaseplan tests/unit/t_lease tests/unit/t_lease_threads
+endif
+tests_unit_t_leaseplan_SOURCES = tests/unit/t_leaseplan.c
+tests_unit_t_leaseplan_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_leaseplan_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_SOURCES = tests/unit/t_lease.c
+tests_unit_t_lease_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_threads_SOURCES = tests/unit/t_lease_threads.c
+tests_unit_t_lease_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_threads_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS) -lpthread
+# Redis
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply
 endif
