@@ -336,6 +336,7 @@ tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
+# Redis Cluster: slots and topology
 # Leases of connections
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_leaseplan tests/unit/t_lease tests/unit/t_lease_threads
@@ -350,7 +351,6 @@ tests_unit_t_lease_threads_SOURCES = tests/unit/t_lease_threads.c
 tests_unit_t_lease_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_lease_threads_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS) -lpthread
 # Redis
-# Redis Cluster: slots and topology
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply
 endif
