@@ -262,6 +262,39 @@ static void t_no_memory(void **state)
     scene_fini(&s);
 }
 
+/* Somebody's script that does not end: refused meanwhile, served afterwards. */
+static void t_busy(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_launch(&s, NULL);
+    scene_start(&s);
+    put_value(&s, HG_OP_SET, "k", "1", 0);
+    scene_admin(&s, "CONFIG SET busy-reply-threshold 1");
+    redisContext *stubborn = redisConnect("127.0.0.1", s.daemon.port);
+    int sent = 0;
+    assert_int_equal(redisAppendCommand(stubborn, "EVAL %s 0", "while true do end"), REDIS_OK);
+    while (sent == 0)
+        assert_int_equal(redisBufferWrite(stubborn, &sent), REDIS_OK);
+    struct note *note;
+    uint64_t deadline = bench_deadline();
+    do {
+        assert_true(hg_now_us() < deadline);
+        finish(&s, note = begin(&s, HG_OP_GET, "k"));
+    } while (note->result.status == 0);
+    assert_int_equal(note->result.status, HG_STATUS_EBUSY);
+    assert_non_null(strstr(note->value, "BUSY"));
+    expect_refusal(&s, HG_OP_INCREMENT, 0, HG_STATUS_EBUSY, "busy with a script");
+    assert_string_equal(scene_admin(&s, "SCRIPT KILL"), "OK");
+    do {
+        assert_true(hg_now_us() < deadline);
+        finish(&s, note = begin(&s, HG_OP_GET, "k"));
+    } while (note->result.status == HG_STATUS_EBUSY);
+    assert_string_equal(note->value, "1");
+    redisFree(stubborn);
+    scene_fini(&s);
+}
+
 static void t_replica(void **state)
 {
     (void)state;
@@ -476,6 +509,7 @@ int main(void)
         cmocka_unit_test(t_cancelled_in_between),
         cmocka_unit_test(t_restart),
         cmocka_unit_test(t_no_memory),
+        cmocka_unit_test(t_busy),
         cmocka_unit_test(t_replica),
         cmocka_unit_test(t_permissions),
         cmocka_unit_test(t_wrong_password),
