@@ -138,6 +138,7 @@ void hg_redis_range(struct hg_store *store, struct hg_range_call *range)
                                  .row = true,
                                  .prefix = range->prefix,
                                  .key = range->from,
+                                 .range = range,
                                  .now_us = redis->remote.hub.loop->now_us,
                                  .deadline_us = range->deadline_us,
                                  .on_done = on_done,

@@ -254,6 +254,14 @@ static bool sees_replicas(struct clusterd *cluster, uint32_t witness)
     return ok;
 }
 
+void clusterd_wait_replicas(struct clusterd *cluster)
+{
+    for (uint32_t n = 0; n < cluster->count; n++) {
+        if (cluster->nodes[n].pid != 0)
+            UNTIL(sees_replicas(cluster, n));
+    }
+}
+
 void clusterd_init(struct clusterd *cluster)
 {
     memset(cluster, 0, sizeof *cluster);
@@ -279,8 +287,7 @@ void clusterd_init(struct clusterd *cluster)
         clusterd_wait(cluster, HG_KEYSLOTS * n / CLUSTERD_MASTERS, n);
         UNTIL(is_in_step(cluster, n + CLUSTERD_MASTERS));
     }
-    for (uint32_t n = 0; n < cluster->count; n++)
-        UNTIL(sees_replicas(cluster, n));
+    clusterd_wait_replicas(cluster);
 }
 
 uint32_t clusterd_add(struct clusterd *cluster)

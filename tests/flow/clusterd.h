@@ -50,6 +50,8 @@ void clusterd_kill(struct clusterd *cluster, uint32_t node);
 void clusterd_relaunch(struct clusterd *cluster, uint32_t node);
 /* Returns when every node that runs says cluster_state:ok and knows `owner` for the slot. */
 void clusterd_wait(struct clusterd *cluster, uint32_t slot, uint32_t owner);
+/* Returns when every node that runs knows of a replica of each of three masters. */
+void clusterd_wait_replicas(struct clusterd *cluster);
 /* Returns when no other node names this one. */
 void clusterd_wait_without(struct clusterd *cluster, uint32_t node);
 

@@ -107,7 +107,7 @@ struct note *clusterscene_call(struct clusterscene *scene, enum hg_op op, const 
     snprintf(room, sizeof room, "%s", value == NULL ? "" : value);
     note.call.value = hg_span_str(room);
     note.call.item_flags = value == NULL ? 0 : 0xabcd1234;
-    note.call.expiry = op == HG_OP_INCREMENT || op == HG_OP_DECREMENT ? 0 : 0;
+    bench_turn(&scene->bench); /* what the test did meanwhile took no time of the call's */
     (void)note_submit(&note, &scene->rigs[0]);
     BENCH_UNTIL(&scene->bench, note.done > 0);
     assert_int_equal(note.done, 1);

@@ -141,7 +141,7 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 # Redis Cluster
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
-	tests/flow/t_rediscluster_failover
+	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd
 endif
 CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
 HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -155,6 +155,10 @@ tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_odd_SOURCES = tests/flow/t_rediscluster_odd.c tests/flow/fakenode.c \
+	tests/flow/fakenode.h $(CLUSTERSCENE)
+tests_flow_t_rediscluster_odd_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_odd_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again \
@@ -179,6 +183,28 @@ REDISSCENE = tests/flow/redisscene.h $(REDISD)
 tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
 tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Calls that another worker carries out
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_relay tests/flow/t_relay_threads
+endif
+tests_flow_t_relay_SOURCES = tests/flow/t_relay.c $(RIG)
+tests_flow_t_relay_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_relay_threads_SOURCES = tests/flow/t_relay_threads.c $(DAEMON)
+tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
+# Connections between identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
+endif
+CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
+tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
+tests_flow_t_domain_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_share_SOURCES = tests/flow/t_domain_share.c $(CROWD)
+tests_flow_t_domain_share_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_share_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
 tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)

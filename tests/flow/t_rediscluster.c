@@ -282,6 +282,207 @@ static void t_resharding_under_load(void **state)
     clusterscene_fini(&s);
 }
 
+/* A range and what it gave: the rows' names, with a blank behind each. */
+struct stretch {
+    struct hg_range_call call;
+    int done;
+    enum hg_fault fault;
+    char rows[1024];
+};
+
+static bool on_item(struct hg_range_call *call, const struct hg_range_item *item)
+{
+    struct stretch *stretch = HG_CONTAINER_OF(call, struct stretch, call);
+    const uint8_t *zero = memchr(item->key.at, 0, item->key.len);
+    size_t row = item->key.len - (size_t)(zero + 1 - item->key.at), len = strlen(stretch->rows);
+    assert_true(len + row + 2 < sizeof stretch->rows);
+    memcpy(stretch->rows + len, zero + 1, row);
+    memcpy(stretch->rows + len + row, " ", 2);
+    return true;
+}
+
+static void on_range_done(struct hg_range_call *call, const struct hg_range_end *end)
+{
+    struct stretch *stretch = HG_CONTAINER_OF(call, struct stretch, call);
+    stretch->done++;
+    stretch->fault = end->fault;
+}
+
+static void begin_range(struct clusterscene *s, struct stretch *stretch)
+{
+    bench_turn(&s->bench);
+    *stretch = (struct stretch){.call = {.prefix = HG_SPAN_LIT("t:"),
+                                         .from = HG_SPAN_LIT("goods\0"),
+                                         .to = HG_SPAN_LIT("goods\1"),
+                                         .max_items = 100,
+                                         .max_us = 1000000,
+                                         .on_item = on_item,
+                                         .on_done = on_range_done}};
+    s->stores[0]->ops->range(s->stores[0], &stretch->call);
+}
+
+static void finish_range(struct clusterscene *s, struct stretch *stretch, const char *rows)
+{
+    BENCH_UNTIL(&s->bench, stretch->done > 0);
+    assert_int_equal(stretch->done, 1);
+    assert_int_equal(stretch->fault, HG_FAULT_NONE);
+    assert_string_equal(stretch->rows, rows);
+}
+
+/* Begins a write of row "r<n>" of table "goods". */
+static void begin_row(struct clusterscene *s, struct note *note, enum hg_op op, unsigned n)
+{
+    bench_turn(&s->bench);
+    note_init(note, s->stores[0], op, "");
+    int len = snprintf(note->key, sizeof note->key, "goods%cr%u", 0, n);
+    note->call.key = hg_span(note->key, (size_t)len);
+    note->call.prefix = HG_SPAN_LIT("t:");
+    note->call.row = true;
+    note->call.value = HG_SPAN_LIT("row");
+    (void)note_submit(note, &s->rigs[0]);
+}
+
+static void finish_row(struct clusterscene *s, struct note *note)
+{
+    BENCH_UNTIL(&s->bench, note->done > 0);
+    if (note->result.fault != HG_FAULT_NONE || note->result.status != 0)
+        fail_msg("fault %d status 0x%02x '%s'", note->result.fault, note->result.status,
+                 note->value);
+}
+
+/* A table with an index lies in one slot. While that is moved, row and index may lie apart: the
+   server says TRYAGAIN until they are together again, and the write is done then. */
+static void t_ranges(void **state)
+{
+    (void)state;
+    struct clusterscene s;
+    struct stretch stretch;
+    struct note note;
+    uint32_t slot = hg_keyslot_of(HG_SPAN_LIT("goods"));
+    uint32_t from = clusterd_owner(&cluster, 0, slot), to = (from + 1) % CLUSTERD_MASTERS;
+    clusterscene_init(&s, &cluster);
+    s.redis.ranges = true;
+    clusterscene_start(&s);
+    for (unsigned n = 0; n < 4; n++) {
+        begin_row(&s, &note, HG_OP_SET, n);
+        finish_row(&s, &note);
+    }
+    redisReply *reply = clusterd_ask(&cluster, from, "CLUSTER COUNTKEYSINSLOT %d", slot);
+    assert_int_equal(reply->integer, 5);
+    freeReplyObject(reply);
+    begin_range(&s, &stretch);
+    finish_range(&s, &stretch, "r0 r1 r2 r3 ");
+
+    clusterd_open_slot(&cluster, slot, from, to);
+    assert_int_equal(clusterd_move_keys(&cluster, slot, from, to, 3), 3);
+    uint64_t tries = clusterscene_stat(&s, HG_REDISCLUSTER_TRYAGAIN);
+    struct note notes[4];
+    for (unsigned n = 0; n < 4; n++)
+        begin_row(&s, &notes[n], n == 1 ? HG_OP_DELETE : HG_OP_SET, n);
+    BENCH_UNTIL(&s.bench, clusterscene_stat(&s, HG_REDISCLUSTER_TRYAGAIN) > tries + 2);
+    while (clusterd_move_keys(&cluster, slot, from, to, 100) > 0)
+        continue;
+    for (unsigned n = 0; n < 4; n++)
+        finish_row(&s, &notes[n]);
+    begin_range(&s, &stretch); /* behind an ASK */
+    finish_range(&s, &stretch, "r0 r2 r3 ");
+    clusterd_close_slot(&cluster, slot, to);
+    begin_row(&s, &note, HG_OP_SET, 9); /* behind a MOVED */
+    finish_row(&s, &note);
+    begin_range(&s, &stretch);
+    finish_range(&s, &stretch, "r0 r2 r3 r9 ");
+    /* One that is given up while it is on its way. */
+    begin_range(&s, &stretch);
+    s.stores[0]->ops->cancel_range(s.stores[0], &stretch.call);
+    bench_for(&s.bench, 10000);
+    assert_int_equal(stretch.done, 0);
+    clusterd_open_slot(&cluster, slot, to, from);
+    while (clusterd_move_keys(&cluster, slot, to, from, 100) > 0)
+        continue;
+    clusterd_close_slot(&cluster, slot, from);
+    gives(&s, HG_OP_FLUSH, "", NULL, 0);
+    clusterscene_fini(&s);
+}
+
+/* Without ranges a table is spread over the cluster, nothing but the rows is written, and a range
+   says why it cannot be. */
+static void t_no_ranges(void **state)
+{
+    (void)state;
+    struct clusterscene s;
+    struct stretch stretch;
+    struct note note;
+    clusterscene_init(&s, &cluster);
+    clusterscene_start(&s);
+    for (unsigned n = 0; n < 64; n++) {
+        begin_row(&s, &note, HG_OP_SET, n);
+        finish_row(&s, &note);
+    }
+    long long keys = 0;
+    for (uint32_t m = 0; m < CLUSTERD_MASTERS; m++) {
+        redisReply *reply = clusterd_ask(&cluster, m, "DBSIZE");
+        assert_in_range(reply->integer, 1, 63);
+        keys += reply->integer;
+        freeReplyObject(reply);
+    }
+    assert_int_equal(keys, 64);
+    begin_range(&s, &stretch);
+    BENCH_UNTIL(&s.bench, stretch.done > 0);
+    assert_int_equal(stretch.fault, HG_FAULT_NOT_SUPPORTED);
+    gives(&s, HG_OP_FLUSH, "", NULL, 0);
+    clusterscene_fini(&s);
+}
+
+/* Tenants as users of the servers: what a user may not do he may not, redirects go as the same
+   user, and a wrong password is said. */
+static void t_users(void **state)
+{
+    (void)state;
+    enum { SLOT = 9000 };
+    struct clusterscene s;
+    struct note note;
+    uint32_t shop, wrong;
+    char key[64];
+    for (uint32_t n = 0; n < cluster.count; n++) {
+        clusterd_do(&cluster, n, "ACL SETUSER shop on >secret ~shop:* +@all");
+        clusterd_do(&cluster, n, "ACL SETUSER own on >own-secret ~* +@all");
+    }
+    clusterscene_init(&s, &cluster);
+    s.conf.user = "own";
+    s.conf.password = "own-secret";
+    clusterscene_start(&s);
+    assert_int_equal(hg_identities_add(&s.shared->upstream->identities, "shop", "secret", 0, &shop),
+                     0);
+    assert_int_equal(hg_identities_add(&s.shared->upstream->identities, "shop", "no", 0, &wrong),
+                     0);
+    clusterscene_key(key, SLOT, 1);
+    clusterd_open_slot(&cluster, SLOT, 1, 2);
+    for (int i = 0; i < 3; i++) {
+        bench_turn(&s.bench);
+        note_init(&note, s.stores[0], HG_OP_SET, key);
+        note.call.prefix = i == 1 ? HG_SPAN_LIT("mine:") : HG_SPAN_LIT("shop:");
+        note.call.identity = i == 2 ? wrong : shop;
+        (void)note_submit(&note, &s.rigs[0]);
+        BENCH_UNTIL(&s.bench, note.done > 0);
+        if (i == 0) {
+            assert_int_equal(note.result.fault, HG_FAULT_NONE);
+            assert_int_equal(note.result.status, 0);
+        } else if (i == 1) {
+            assert_int_equal(note.result.status, HG_STATUS_EACCESS);
+        } else {
+            assert_int_not_equal(note.result.fault, HG_FAULT_NONE);
+        }
+    }
+    assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_ASK), 1);
+    clusterd_close_slot(&cluster, SLOT, 2);
+    clusterd_open_slot(&cluster, SLOT, 2, 1);
+    while (clusterd_move_keys(&cluster, SLOT, 2, 1, 10) > 0)
+        continue;
+    clusterd_close_slot(&cluster, SLOT, 1);
+    gives(&s, HG_OP_FLUSH, "", NULL, 0);
+    clusterscene_fini(&s);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -299,11 +500,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_operations),
-        cmocka_unit_test(t_every_slot),
-        cmocka_unit_test(t_moved),
-        cmocka_unit_test(t_ask),
-        cmocka_unit_test(t_resharding_under_load),
+        cmocka_unit_test(t_operations), cmocka_unit_test(t_every_slot),
+        cmocka_unit_test(t_moved),      cmocka_unit_test(t_ask),
+        cmocka_unit_test(t_ranges),     cmocka_unit_test(t_no_ranges),
+        cmocka_unit_test(t_users),      cmocka_unit_test(t_resharding_under_load),
     };
     if (!clusterd_is_installed())
         return 0;
