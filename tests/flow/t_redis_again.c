@@ -338,10 +338,11 @@ static void t_wrong_password(void **state)
     static const struct {
         const char *user, *password;
         uint32_t database;
-        bool ok;
+        const char *why; /* it is refused; NULL: it is not */
     } logins[] = {
-        {"", "right", 0, true},        {"", "wrong", 0, false},       {"", "", 0, false},
-        {"nobody", "right", 0, false}, {"default", "right", 3, true}, {"", "right", 99, false},
+        {"", "right", 0, NULL},        {"", "wrong", 0, "WRONGPASS"},
+        {"", "", 0, "NOAUTH"},         {"nobody", "right", 0, "WRONGPASS"},
+        {"default", "right", 3, NULL}, {"", "right", 99, "no database of this number"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(logins); i++) {
         struct scene s;
@@ -355,10 +356,13 @@ static void t_wrong_password(void **state)
         struct note *note = begin(&s, HG_OP_SET, "k");
         (void)note_submit(note, &s.rig);
         BENCH_UNTIL(&s.bench, note->done == 1);
-        assert_int_equal(note->result.fault == HG_FAULT_NONE, logins[i].ok);
+        assert_int_equal(note->result.fault,
+                         logins[i].why == NULL ? HG_FAULT_NONE : HG_FAULT_DENIED);
+        if (logins[i].why != NULL && strstr(note->value, logins[i].why) == NULL)
+            fail_msg("login %zu: %s", i, note->value);
         assert_true(hg_server_may_send(&s.shared->servers[0]));
         scene_admin(&s, "SELECT %u", logins[i].database % 16);
-        assert_string_equal(scene_admin(&s, "EXISTS k"), logins[i].ok ? "1" : "0");
+        assert_string_equal(scene_admin(&s, "EXISTS k"), logins[i].why == NULL ? "1" : "0");
         scene_fini(&s);
     }
 }
