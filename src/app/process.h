@@ -119,6 +119,8 @@ void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_
 void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
+/* Rows of `stats pool`. */
+void hg_upstream_pool_stats(struct hg_upstream *upstream, struct hg_job *job);
 
 /* ---- hooks.c ---- */
 void hg_hooks_init(struct hg_process *process);

@@ -59,14 +59,6 @@ static void free_impl(struct impl *impl)
 
 /* ---- workers' parts ---- */
 
-/* This worker's part of the connections: as even as it goes, at least one. */
-static uint32_t share_of(const struct impl *impl, unsigned worker)
-{
-    uint32_t workers = impl->process->front.worker_count;
-    uint32_t share = impl->max_connections / workers + (worker < impl->max_connections % workers);
-    return share > 0 ? share : 1;
-}
-
 static void set_times(struct impl *impl, struct hg_store *store)
 {
     pthread_mutex_lock(&impl->lock);
@@ -78,9 +70,8 @@ static void set_times(struct impl *impl, struct hg_store *store)
 static struct hg_store *open_remote(struct hg_upstream *upstream, struct hg_worker *worker)
 {
     struct impl *impl = upstream->impl;
-    const struct hg_remote_place place = {&worker->loop,  &worker->mailbox,
-                                          &worker->blobs, &worker->outs,
-                                          worker->index,  share_of(impl, worker->index)};
+    const struct hg_remote_place place = {&worker->loop, &worker->mailbox, &worker->blobs,
+                                          &worker->outs, worker->index,    impl->max_connections};
     struct hg_store *store = impl->kind->store_new(impl, &place);
     if (store != NULL)
         set_times(impl, store);
@@ -96,6 +87,16 @@ static struct hg_store *open_embedded(struct hg_upstream *upstream, struct hg_wo
         hg_log_error("upstream=%s worker=%u msg=\"cannot open the store: %s\"", upstream->name,
                      worker->index, strerror(-rc));
     return rc == 0 ? store : NULL;
+}
+
+/* Another worker's instance needs this one's. If memory is out it will ask again. */
+static void summon(void *arg, uint32_t worker)
+{
+    struct hg_upstream *upstream = arg;
+    struct impl *impl = upstream->impl;
+    if (hg_worker_give_upstream(&impl->process->front.workers[worker], upstream) != 0)
+        hg_log_debug("upstream=%s worker=%u msg=\"no memory to open the store\"", upstream->name,
+                     worker);
 }
 
 static void refresh_store(struct hg_upstream *upstream, struct hg_store *store)
@@ -279,6 +280,10 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
         retire(upstream);
         return rc;
     }
+    if (impl->remote != NULL) {
+        impl->remote->relay_ports.summon = summon;
+        impl->remote->relay_ports.summon_arg = upstream;
+    }
     *ret = upstream;
     return 0;
 }
@@ -385,6 +390,66 @@ static void embedded_stats(const char *name, const struct impl *impl, struct hg_
     hg_job_stat(job, row, "%llu", (unsigned long long)stats.field);
 #include "back/embedded_stats.def"
 #undef HG_EMBEDDED_STAT
+}
+
+/* Who an identity is, as text: "own", or USER/DATABASE. Two passwords of one user are two
+   identities, of which the later has its number behind it. */
+static void identity_text(const struct hg_identities *identities, const struct hg_pool_sum *sums,
+                          uint32_t id, char *out, size_t cap)
+{
+    const struct hg_identity *identity = hg_identities_at(identities, id);
+    bool twin = false;
+    if (id == 0) {
+        snprintf(out, cap, "own");
+        return;
+    }
+    for (uint32_t i = 1; i < id && !twin; i++) {
+        const struct hg_identity *other = hg_identities_at(identities, i);
+        twin = sums[i].known && other->database == identity->database &&
+               strcmp(other->user, identity->user) == 0;
+    }
+    int len = snprintf(out, cap, "%.128s/%u", identity->user, identity->database);
+    if (twin && len > 0)
+        snprintf(out + len, cap - (size_t)len, "#%u", id);
+}
+
+static void pool_row(const char *prefix, const struct hg_pool_sum *sum, struct hg_job *job)
+{
+    char row[384];
+    for (unsigned s = 0; s < HG_POOL_STATS; s++) {
+        unsigned long long value = sum->values[s];
+        snprintf(row, sizeof row, "%s:%s", prefix, hg_pool_stat_rows[s].name);
+        if (hg_pool_stat_rows[s].kind == HG_POOL_STAT_HUNDREDTHS)
+            hg_job_stat(job, row, "%llu.%02llu", value / 100, value % 100);
+        else
+            hg_job_stat(job, row, "%llu", value);
+    }
+}
+
+void hg_upstream_pool_stats(struct hg_upstream *upstream, struct hg_job *job)
+{
+    const struct impl *impl = upstream->impl;
+    if (impl->remote == NULL)
+        return;
+    const struct hg_identities *identities = &impl->remote->identities;
+    uint32_t count = hg_identities_count(identities);
+    struct hg_pool_sum *sums = calloc(count, sizeof *sums);
+    if (sums == NULL) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
+        return;
+    }
+    for (uint32_t i = 0; i < hg_upstream_count_servers(impl->remote); i++) {
+        hg_server_sum_pools(&impl->remote->servers[i], sums, count);
+        for (uint32_t id = 0; id < count; id++) {
+            char text[160], prefix[320];
+            if (!sums[id].known)
+                continue;
+            identity_text(identities, sums, id, text, sizeof text);
+            snprintf(prefix, sizeof prefix, "%s:%u:%s", upstream->name, i, text);
+            pool_row(prefix, &sums[id], job);
+        }
+    }
+    free(sums);
 }
 
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)

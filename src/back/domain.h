@@ -2,9 +2,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 //   call ─► identity ─► pool (a block) ─► link
+//                         │ ▲
+//            what happened │ │ make one, take that one, drain it, close it
+//                         ▼ │
+//                       planner (core/balance): blocks, quotas, moves
 //
-// All pools of a domain share what the server allows: the worker's part of its connections. Pools
-// are made when their identity is first used. Belongs to the worker's thread.
+// All pools of a domain share what the server allows: as many connections as the worker has leased
+// (lease.h); a unit is taken before a connect and given back after the close. The planner says
+// which pool gets which; this carries it out. A link moves by logging in as somebody else, if the
+// dialect can, or by being closed and made anew for the receiver, which keeps its place in the
+// count from beginning to end. The planner may be declined: the breaker, or an attempt that is
+// under way already, stands in the way; it will say it again.
+//
+// Pools are made when their identity is first used, and stay; the planner knows those with
+// connections, calls that wait, or calls lately (`listed`). While the breaker is not closed quotas
+// are frozen. While it is open, pools ask in turn whether the server is back: it may let one in and
+// not the other. Belongs to the worker's thread.
 #ifndef HG_BACK_DOMAIN_H
 #define HG_BACK_DOMAIN_H
 
@@ -14,8 +27,11 @@
 #include "back/identity.h"
 #include "back/pool.h"
 #include "base/attr.h"
+#include "base/prng.h"
+#include "core/balance.h"
 
 struct hg_domain {
+    struct hg_balance balance;
     struct hg_server *server;
     struct hg_hub *hub;
     const struct hg_pool_conf *conf;
@@ -26,6 +42,13 @@ struct hg_domain {
     struct hg_pool *own;    /* of identity 0 */
     struct hg_pool **pools; /* by identity; NULL: not used yet */
     uint32_t pool_cap;
+    struct hg_list listed; /* hg_pool.node */
+    uint32_t up_count;     /* links that are up, of all pools */
+    uint32_t waiting_count;
+    uint64_t usual_us;     /* moving average of how long a reply takes */
+    uint64_t ask_again_us; /* the breaker said: no connect before */
+    uint64_t published_us; /* when what is counted of the pools was last shown */
+    struct hg_prng prng;   /* for back-offs */
 };
 
 /* 0 or -ENOMEM. `identities` is the upstream's. */
@@ -66,5 +89,19 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us);
 /* Requests that the server still owes a reply to, and calls that wait. */
 uint32_t hg_domain_pending(const struct hg_domain *domain);
 uint32_t hg_domain_waiting(const struct hg_domain *domain);
+
+/* ---- for its pools ---- */
+
+/* The planner is to know the pool. */
+void hg_domain_list(struct hg_domain *domain, struct hg_pool *pool);
+/* Does what the planner says, as far as it can be done; `steal`: it was asked because of a call. */
+void hg_domain_carry_out(struct hg_domain *domain, const struct hg_balance_plan *plan, bool steal);
+/* The link has become empty, or came up: it stays, or goes to another pool, or is closed. */
+void hg_domain_release(struct hg_domain *domain, struct hg_link *link);
+/* The planner learns in which state the breaker is. */
+void hg_domain_heed_breaker(struct hg_domain *domain);
+/* A unit of the server's connections, before a connect, and after the close. */
+HG_MUST_USE bool hg_domain_take_unit(struct hg_domain *domain);
+void hg_domain_put_unit(struct hg_domain *domain);
 
 #endif

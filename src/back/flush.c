@@ -7,7 +7,7 @@
 struct part {
     struct hg_call call;
     struct flush *flush;
-    struct hg_domain *domain;
+    uint32_t server;
 };
 
 struct flush {
@@ -49,7 +49,7 @@ static void on_part_done(struct hg_call *call, const struct hg_result *result)
 static void on_part_room(struct hg_call *call)
 {
     struct part *part = HG_CONTAINER_OF(call, struct part, call);
-    (void)hg_domain_submit(part->domain, call);
+    (void)hg_remote_submit(hg_remote_of(call->place.store), part->server, call);
 }
 
 enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
@@ -72,7 +72,7 @@ enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
     for (uint32_t i = 0; i < count; i++) {
         struct part *part = &flush->parts[i];
         part->flush = flush;
-        part->domain = &remote->domains[i];
+        part->server = i;
         part->call = (struct hg_call){
             .op = HG_OP_FLUSH,
             .tenant_id = call->tenant_id,

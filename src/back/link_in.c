@@ -235,8 +235,8 @@ void hg_link_receive(struct hg_link *link)
     }
     if (link->state == HG_LINK_DRAINING && link->head == link->tail)
         hg_link_end(link, HG_LINK_LET_GO, 0);
-    else if (tally.in_time > 0)
-        link->owner->on_answers(link, tally.in_time, waited_us);
+    else if (tally.in_time + tally.late > 0)
+        link->owner->on_answers(link, tally.in_time, tally.late, waited_us);
 }
 
 void hg_link_on_readable(evutil_socket_t fd, short what, void *arg)

@@ -14,6 +14,7 @@
 #include "back/store.h"
 #include "back/upstream_stats.h"
 #include "base/attr.h"
+#include "core/balance_types.h"
 
 #define HG_LINK_LARGE_BYTES 65536 /* a value of this size holds up what is behind it */
 
@@ -60,9 +61,9 @@ struct hg_link_owner {
     void (*on_ready)(struct hg_link *link);
     /* A slot was freed while `full` was set, which the owner does and undoes. */
     void (*on_room)(struct hg_link *link);
-    /* Replies came, `in_time` of them for calls that still waited; the oldest had waited so long.
-       May end the link. */
-    void (*on_answers)(struct hg_link *link, uint32_t in_time, uint64_t waited_us);
+    /* Replies came, `in_time` of them for calls that still waited, `late` ones for others; the
+       oldest had waited so long. May end or rebind the link. */
+    void (*on_answers)(struct hg_link *link, uint32_t in_time, uint32_t late, uint64_t waited_us);
     /* The call is about to be answered HG_FAULT_TIMEOUT. */
     void (*on_timeout)(struct hg_link *link, const struct hg_call *call, uint64_t waited_us);
     /* The server did not carry out the call and wants it said again; it is on no link any more. To
@@ -99,6 +100,8 @@ struct hg_link {
     const struct hg_link_owner *owner;
     void *pool;          /* the owner */
     uint32_t pool_index; /* the owner's use */
+    bool live;           /* the owner's: the breaker knows of it */
+    struct hg_balance_conn conn; /* the owner's */
     uint32_t keepalive_s;
     const char *server;                 /* for results */
     const struct hg_identity *identity; /* the owner's; may be NULL */

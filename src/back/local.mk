@@ -6,13 +6,17 @@ libback_a_SOURCES = src/back/store.h
 libback_a_SOURCES += \
 	src/back/addrs.h \
 	src/back/dialect.c src/back/dialect.h \
-	src/back/domain.c src/back/domain.h \
+	src/back/domain.c src/back/domain.h src/back/domain_plan.c \
 	src/back/flush.c src/back/flush.h \
 	src/back/hub.c src/back/hub.h \
 	src/back/identity.c src/back/identity.h \
+	src/back/lease.c src/back/lease.h \
 	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_types.h \
 	src/back/memcached.c src/back/memcached.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
+	src/back/relay.c src/back/relay.h src/back/relay_owner.c src/back/relay_port.c src/back/relay_port.h \
+	src/back/pool.c src/back/pool.h src/back/pool_connect.c src/back/pool_in.h \
+	src/back/pool_links.c src/back/pool_stats.c src/back/pool_stats.def src/back/pool_stats.h \
 	src/back/remote.c src/back/remote.h \
 	src/back/resolve.c src/back/resolve.h \
 	src/back/ring.c src/back/ring.h \
@@ -46,5 +50,6 @@ libback_a_SOURCES += \
 	src/back/redis_login.c src/back/redis_put.h \
 	src/back/redis_range.c src/back/redis_range.h \
 	src/back/redis_read.c src/back/redis_read.h \
+	src/back/redis_rows.c src/back/redis_rows.h \
 	src/back/redis_script.c src/back/redis_script.def src/back/redis_script.h \
 	src/back/redis_write.c src/back/redis_write.h src/back/redis_write_script.c

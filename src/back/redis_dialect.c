@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "back/redis_error.h"
-#include "back/redis_range.h"
 #include "back/redis_read.h"
+#include "back/redis_rows.h"
 #include "back/tie.h"
 #include "base/bytes.h"
 #include "proto/status.h"
@@ -204,9 +204,6 @@ static enum hg_codec take(const struct hg_redis_style *style, const struct hg_re
     case HG_REDIS_TAG_TOUCHED:
     case HG_REDIS_TAG_RANGE:
         return take_string(reply, tag, result);
-    case HG_REDIS_TAG_ANY:
-        result->value = reply->text;
-        return HG_OK;
     }
     return HG_BAD;
 }

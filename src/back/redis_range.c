@@ -1,4 +1,4 @@
-// redis_range - stretches of a table's rows, in order, from the reply of one script
+// redis_range - stretches of a table's rows, in order, by one run of a script
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/redis_range.h"
 
@@ -6,49 +6,8 @@
 #include <string.h>
 
 #include "back/redis.h"
+#include "back/redis_rows.h"
 #include "base/bytes.h"
-
-#define LEN_BYTES 4
-
-/* --- the reply --- */
-
-static bool take_part(struct hg_span *rest, struct hg_span *ret)
-{
-    if (rest->len < LEN_BYTES)
-        return false;
-    uint32_t len = hg_get_u32(rest->at);
-    if (len > rest->len - LEN_BYTES)
-        return false;
-    *ret = hg_span(rest->at + LEN_BYTES, len);
-    *rest = hg_span(ret->at + len, rest->len - LEN_BYTES - len);
-    return true;
-}
-
-bool hg_redis_rows_next(struct hg_redis_rows *rows, struct hg_span *ret_row,
-                        struct hg_span *ret_item)
-{
-    return take_part(&rows->rest, ret_row) && take_part(&rows->rest, ret_item);
-}
-
-bool hg_redis_rows_decode(struct hg_span reply, struct hg_redis_rows *ret)
-{
-    if (reply.len == 0 || (reply.at[0] != '0' && reply.at[0] != '1'))
-        return false;
-    struct hg_redis_rows rows = {.more = reply.at[0] == '1',
-                                 .rest = hg_span(reply.at + 1, reply.len - 1)};
-    if (!take_part(&rows.rest, &rows.last) || rows.last.len > HG_REDIS_KEY_MAX ||
-        (rows.more && rows.last.len == 0))
-        return false;
-    *ret = rows;
-    while (rows.rest.len > 0) {
-        struct hg_span row, item;
-        if (!hg_redis_rows_next(&rows, &row, &item) || row.len > HG_REDIS_KEY_MAX)
-            return false;
-    }
-    return true;
-}
-
-/* --- the call --- */
 
 static void end_with(struct hg_range_call *range, enum hg_fault fault, const char *text,
                      const char *server)
@@ -72,6 +31,8 @@ static enum hg_fault fault_of(const struct hg_result *result)
         return HG_FAULT_INTERNAL;
     }
 }
+
+static_assert(HG_REDIS_ROW_MAX <= HG_REDIS_KEY_MAX, "a row's name fits into a key");
 
 /* A key, `table 0x00 row`, out of the stretch's beginning and a row. */
 struct key {
@@ -177,6 +138,7 @@ void hg_redis_range(struct hg_store *store, struct hg_range_call *range)
                                  .row = true,
                                  .prefix = range->prefix,
                                  .key = range->from,
+                                 .range = range,
                                  .now_us = redis->remote.hub.loop->now_us,
                                  .deadline_us = range->deadline_us,
                                  .on_done = on_done,

@@ -1,20 +1,17 @@
 // redis_read - replies of Redis (RESP2) out of a stream of bytes
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   "$5\r\nhello\r\n"      a string, decoded in place, whatever its size: asked for in one piece
+//   "$5\r\nhello\r\n"      a string, decoded in place, whatever its size: wanted in one piece
 //   "+OK\r\n" ":1\r\n"     a line; "-ERR ...\r\n"
-//   "*2\r\n$1\r\na\r\n..." an array
 //
-// All but the first go through hiredis' reader, with functions of our own, so that a reply is not
-// a tree of allocations: a line is copied into the reader's room, an array is written flat into a
-// buffer as it comes (see struct hg_redis_cursor). The reader takes the bytes of such a reply as
-// they arrive, and gives back at its end what is behind it. Nothing that a server says is trusted:
-// depth, elements and bytes of a reply are bounded, and whatever is no RESP2 is HG_BAD. A reader
-// that said so must not be asked again. Belongs to one thread.
+// Lines go through hiredis' reader, with functions of our own, so that nothing is allocated for a
+// reply: the text is copied into the reader's room, and the bytes of a line may arrive one by one.
+// Nothing that is asked for here has an array as its answer, so an array is garbage, as is whatever
+// is no RESP2 or too long: HG_BAD. A reader that said so must not be asked again. Belongs to one
+// thread.
 #ifndef HG_BACK_REDIS_READ_H
 #define HG_BACK_REDIS_READ_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,15 +19,14 @@
 #include "base/codec.h"
 #include "base/span.h"
 
-#define HG_REDIS_LINE_MAX 8192 /* bytes of a line that is no bulk string; the rest is garbage */
+#define HG_REDIS_LINE_MAX 8192 /* bytes of a line; a longer one is garbage */
 
 enum hg_redis_type {
     HG_REDIS_STRING = '$',
-    HG_REDIS_NIL = 'n', /* "$-1" or "*-1" */
+    HG_REDIS_NIL = 'n', /* "$-1" */
     HG_REDIS_STATUS = '+',
     HG_REDIS_ERROR = '-',
-    HG_REDIS_INTEGER = ':',
-    HG_REDIS_ARRAY = '*'
+    HG_REDIS_INTEGER = ':'
 };
 
 struct hg_redis_reply {
@@ -39,8 +35,8 @@ struct hg_redis_reply {
                              HG_REDIS_HEAD_BYTES and none was */
     enum hg_redis_type type;
     int64_t integer;
-    struct hg_span text; /* of a string, status or error; of an array what a cursor reads. In
-                            `bytes` or the reader's, holds until the next call */
+    struct hg_span text; /* of a string, status or error; in `bytes` or the reader's, holds until
+                            the next call */
 };
 
 #define HG_REDIS_HEAD_BYTES 24 /* so many bytes of a string's reply say how long it is */
@@ -54,19 +50,5 @@ void hg_redis_reader_free(struct hg_redis_reader *reader);
 /* Reads one reply of at most `max_bytes`. */
 enum hg_codec hg_redis_read(struct hg_redis_reader *reader, const uint8_t *bytes, size_t have,
                             uint32_t max_bytes, struct hg_redis_reply *ret);
-
-/* Walks over a flat array: the array itself, then what is in it, arrays in arrays likewise. */
-struct hg_redis_cursor {
-    struct hg_span rest;
-};
-
-struct hg_redis_node {
-    enum hg_redis_type type;
-    int64_t integer;     /* of an array: how many elements follow */
-    struct hg_span text; /* of a string, status or error */
-};
-
-/* False at the end. */
-HG_MUST_USE bool hg_redis_next(struct hg_redis_cursor *cursor, struct hg_redis_node *ret);
 
 #endif

@@ -54,8 +54,7 @@ enum hg_redis_tag {
     HG_REDIS_TAG_JOINED,   /* of a script: the value's length, or enum hg_redis_code */
     HG_REDIS_TAG_COUNTED,  /* of a script: the number as text, or enum hg_redis_code */
     HG_REDIS_TAG_TOUCHED,  /* of a script: the CAS, 8 bytes or none, or enum hg_redis_code */
-    HG_REDIS_TAG_RANGE,    /* of a script: rows, see redis_script.def */
-    HG_REDIS_TAG_ANY       /* whatever: an array is flat, see redis_read.h */
+    HG_REDIS_TAG_RANGE     /* of a script: rows, see redis_rows.h */
 };
 
 /* A stretch of a table that is asked for: the call is a HG_OP_TABLE_QUERY in one of these. */

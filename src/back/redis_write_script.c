@@ -162,7 +162,7 @@ static uint8_t *put_bound(uint8_t *at, char kind, struct hg_span row, char open,
 static void write_range(const struct hg_redis_style *style, struct hg_out *out,
                         const struct hg_call *call, bool whole)
 {
-    const struct hg_range_call *range = HG_CONTAINER_OF(call, struct hg_redis_range, call)->range;
+    const struct hg_range_call *range = call->range;
     size_t table = hg_redis_table_len(range->from);
     /* `to` is in the same table, or behind all of it. */
     bool to_end = range->to.len <= table || range->to.at[table] != '\0';

@@ -13,6 +13,7 @@
 void hg_remote_get_busy(struct hg_remote *remote)
 {
     remote->busy = hg_loop_timer_arm(&remote->timer, TICK_BUSY_US) == 0;
+    hg_relay_look(&remote->relay);
 }
 
 static void on_tick(struct hg_timer *timer)
@@ -23,6 +24,7 @@ static void on_tick(struct hg_timer *timer)
     remote->busy = false; /* calls that come from within the ticks say otherwise */
     for (uint32_t i = 0; i < remote->count; i++)
         busy |= hg_domain_tick(&remote->domains[i], now_us);
+    busy |= hg_relay_tick(&remote->relay, now_us);
     if (remote->kind->on_tick != NULL)
         busy |= remote->kind->on_tick(remote, now_us);
     if (busy)
@@ -46,6 +48,8 @@ void hg_remote_cancel(struct hg_store *store, struct hg_call *call)
     struct hg_remote *remote = hg_remote_of(store);
     if (HG_UNLIKELY(hg_tie_waits(call)))
         hg_tie_cancel(call);
+    else if (HG_UNLIKELY(call->place.relayed))
+        hg_relay_cancel(&remote->relay, call);
     else if (call->place.waiting)
         hg_domain_cancel(&remote->domains[call->place.index], call);
     else if (call->place.pending)
@@ -64,7 +68,7 @@ void hg_remote_drain(struct hg_store *store)
 bool hg_remote_drained(struct hg_store *store)
 {
     struct hg_remote *remote = hg_remote_of(store);
-    if (remote->ties.slab.borrowed > 0)
+    if (remote->ties.slab.borrowed > 0 || !hg_relay_is_idle(&remote->relay))
         return false;
     for (uint32_t i = 0; i < remote->count; i++) {
         if (hg_domain_waiting(&remote->domains[i]) > 0 ||
@@ -105,6 +109,7 @@ static void set_pool_conf(struct hg_remote *remote, const struct hg_remote_conf 
     pool->queue_max = conf->pool_queue_max;
     pool->keepalive_s = conf->keepalive_s;
     pool->idle_us = (uint64_t)conf->pool_idle_timeout_s * 1000000;
+    pool->min_hold_us = (uint64_t)conf->pool_min_hold_ms * 1000;
     set_times(pool, &conf->times);
 }
 
@@ -117,10 +122,11 @@ bool hg_remote_grow(struct hg_remote *remote)
         if (hg_domain_init(&remote->domains[i], &shared->servers[i], &shared->identities,
                            &remote->hub, &remote->pool_conf, shared->resolver, remote->worker) != 0)
             return false;
-        remote->domains[i].draining = remote->draining;
-        remote->domains[i].own->draining = remote->draining;
         remote->count++;
+        if (remote->draining)
+            hg_domain_drain(&remote->domains[i]);
     }
+    hg_relay_grow(&remote->relay);
     return true;
 }
 
@@ -128,11 +134,14 @@ static void fini_domains(struct hg_remote *remote)
 {
     /* Before any call is answered: what its owner asks for then is refused everywhere. */
     remote->closing = true;
+    hg_relay_close(&remote->relay);
     for (uint32_t i = 0; i < remote->count; i++)
         hg_domain_close(&remote->domains[i]);
     for (uint32_t i = 0; i < remote->count; i++)
         hg_domain_end(&remote->domains[i]);
+    hg_relay_end(&remote->relay);
     hg_ties_settle(&remote->ties);
+    hg_relay_fini(&remote->relay);
     for (uint32_t i = 0; i < remote->count; i++)
         hg_domain_fini(&remote->domains[i]);
     free(remote->domains);
@@ -156,7 +165,8 @@ int hg_remote_init(struct hg_remote *remote, const struct hg_store_ops *ops,
     set_pool_conf(remote, &shared->conf, place->share);
     if (hg_remote_grow(remote) &&
         hg_loop_timer_init(place->loop, &remote->timer, 0, on_tick) == 0) {
-        if (hg_loop_timer_arm(&remote->timer, TICK_QUIET_US) == 0)
+        if (hg_loop_timer_arm(&remote->timer, TICK_QUIET_US) == 0 &&
+            hg_relay_init(&remote->relay, remote) == 0)
             return 0;
         hg_loop_timer_fini(&remote->timer);
     }

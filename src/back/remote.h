@@ -14,6 +14,7 @@
 
 #include "back/domain.h"
 #include "back/hub.h"
+#include "back/relay.h"
 #include "back/store.h"
 #include "back/tie.h"
 #include "back/upstream.h"
@@ -26,7 +27,7 @@ struct hg_remote_place {
     struct hg_blobs *blobs;
     struct hg_out_pool *outs;
     uint32_t worker;
-    uint32_t share; /* connections to each server that it may have; at least 1 */
+    uint32_t share; /* connections to each server that it may lease at most; at least 1 */
 };
 
 /* What a kind of store is. */
@@ -48,11 +49,13 @@ struct hg_remote {
     const struct hg_remote_kind *kind;
     bool busy; /* the timer runs fast */
     bool draining, closing;
+    bool relayed; /* some servers are other workers' */
     uint32_t worker;
     uint32_t count;            /* domains */
     struct hg_domain *domains; /* by the server's number; room for shared->capacity */
     struct hg_hub hub;
     struct hg_ties ties;
+    struct hg_relay relay;
     struct hg_pool_conf pool_conf;
     struct hg_timer timer;
 };
@@ -78,6 +81,8 @@ static inline enum hg_submit hg_remote_submit(struct hg_remote *remote, uint32_t
     call->place.store = &remote->base;
     if (HG_UNLIKELY(!remote->busy))
         hg_remote_get_busy(remote);
+    if (HG_UNLIKELY(remote->relayed) && hg_relay_is_away(&remote->relay, server))
+        return hg_relay_submit(&remote->relay, server, call);
     return hg_domain_submit(&remote->domains[server], call);
 }
 

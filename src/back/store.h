@@ -41,6 +41,8 @@ struct hg_store;
 struct hg_link;
 struct hg_tie;
 
+struct hg_range_call;
+
 enum hg_submit { HG_SUBMIT_TAKEN, HG_SUBMIT_WAIT };
 
 /* Why a call was not answered by the store itself. */
@@ -51,6 +53,7 @@ enum hg_fault {
     HG_FAULT_TIMEOUT,       /* sent, and no answer within backend_timeout_ms */
     HG_FAULT_QUEUE_TIMEOUT, /* waited for a connection past queue_timeout_ms or its deadline */
     HG_FAULT_QUEUE_FULL,    /* too many wait already */
+    HG_FAULT_DENIED,        /* the server does not let the call's identity in */
     HG_FAULT_KEY_TOO_LONG,  /* prefix and key together exceed the store's limit */
     HG_FAULT_NOT_SUPPORTED, /* the store cannot do this operation */
     HG_FAULT_MEMORY,        /* memory ran out */
@@ -79,6 +82,7 @@ struct hg_call_place {
     uint64_t since_us;    /* waits since */
     bool pending;         /* taken and not answered */
     bool waiting;
+    bool relayed; /* it goes by way of another worker, see back/relay.h */
     void *extra;
     struct hg_tie *tie; /* see back/tie.h; NULL but for few calls */
     uint64_t made_cas;  /* of a write that goes without the server's: what it will be */
@@ -101,8 +105,9 @@ struct hg_call {
         expiry;   /* memcached's meaning; for flush the delay; counters: 0xffffffff = no create */
     uint64_t cas; /* 0: any */
     uint64_t delta, initial;
-    uint64_t now_us;      /* monotonic */
-    uint64_t deadline_us; /* of the whole request */
+    const struct hg_range_call *range; /* of a stretch of a table that a store asks for, or NULL */
+    uint64_t now_us;                   /* monotonic */
+    uint64_t deadline_us;              /* of the whole request */
     /* The last call of this client for this key that is not yet answered, or NULL: set anew before
        each submit. A flush has no key: nothing of its client may be waiting when it is submitted.
      */

@@ -148,7 +148,7 @@ struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *c
         return NULL;
     }
     pthread_mutex_init(&shared->lock, NULL);
-    if (!copy_conf(shared, conf)) {
+    if (hg_relay_ports_init(&shared->relay_ports, workers) != 0 || !copy_conf(shared, conf)) {
         snprintf(why, HG_RING_WHY_BYTES, "memory is out");
         hg_upstream_shared_free(shared);
         return NULL;
@@ -176,6 +176,7 @@ void hg_upstream_shared_free(struct hg_upstream_shared *shared)
     free((char *)(uintptr_t)shared->conf.user);
     free((char *)(uintptr_t)shared->conf.password);
     hg_identities_fini(&shared->identities);
+    hg_relay_ports_fini(&shared->relay_ports);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
 }

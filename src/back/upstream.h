@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "back/identity.h"
+#include "back/relay_port.h"
 #include "back/resolve.h"
 #include "back/ring.h"
 #include "back/server.h"
@@ -60,6 +61,7 @@ struct hg_upstream_shared {
     struct hg_server *servers;
     struct hg_ring_server *ring_servers;
     struct hg_identities identities;
+    struct hg_relay_ports relay_ports;
     uint64_t cas_seed; /* random: of CAS values that are made here, see redis.h */
 };
 

@@ -35,6 +35,11 @@ void hg_balance_drain(struct hg_balance *balance)
     balance->draining = true;
 }
 
+void hg_balance_resume(struct hg_balance *balance)
+{
+    balance->draining = false;
+}
+
 void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 {
     if (balance->frozen && !frozen) {
@@ -53,7 +58,7 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 static void check_starving(struct hg_balance *balance, struct hg_balance_block *block)
 {
     bool starves = block->waiters > 0 && hg_balance_size(block) == 0 && block->incoming == 0 &&
-                   !block->suppressed;
+                   !block->suppressed && !block->barred;
     if (starves == !hg_list_empty(&block->starving))
         return;
     if (starves)
@@ -116,6 +121,12 @@ void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_blo
     balance->suppressed_count += suppressed - block->suppressed;
     block->suppressed = suppressed;
     hg_balance_block_wake(balance, block);
+    check_starving(balance, block);
+}
+
+void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred)
+{
+    block->barred = barred;
     check_starving(balance, block);
 }
 
@@ -316,9 +327,19 @@ void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *co
     enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
 }
 
+/* Is the one that a connection was drained for no longer to have it? */
+static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
+{
+    const struct hg_balance_block *to = conn->reserved;
+    return to->waiters == 0 || to->suppressed || conn->block->suppressed || balance->frozen ||
+           balance->draining;
+}
+
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_BUSY || conn->state == HG_BALANCE_DRAINING);
+    if (conn->reserved != NULL && is_in_vain(balance, conn))
+        unreserve(balance, conn);
     enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
 }
 

@@ -65,6 +65,8 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen);
 /* All blocks: what is idle and not waited for is closed, moves and drains end. Waiters are served.
  */
 void hg_balance_drain(struct hg_balance *balance);
+/* As if there had been no drain. */
+void hg_balance_resume(struct hg_balance *balance);
 
 void hg_balance_block_add(struct hg_balance *balance, struct hg_balance_block *block,
                           uint64_t now_us);
@@ -74,6 +76,9 @@ void hg_balance_block_remove(struct hg_balance *balance, struct hg_balance_block
  * closed when idle and not waited for. Or no longer so. */
 void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_block *block,
                                bool suppressed);
+/* No receiver for now (the server has refused its login): plan_acquire refuses while it has no
+ * connection, those that it has stay. Or no longer so. */
+void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred);
 
 /* A connect for `block` begins: before connect() or socket(), so the limit is never passed.
  * `conn` is zeroed memory. */
@@ -87,7 +92,8 @@ void hg_balance_conn_rebind(struct hg_balance *balance, struct hg_balance_conn *
 void hg_balance_conn_replace(struct hg_balance_conn *old, struct hg_balance_conn *fresh);
 /* A COMING one can be used: is IDLE. The driver then serves waiters, or asks plan_release. */
 void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us);
-/* First request on an idle one; last answer on a busy or draining one. */
+/* First request on an idle one; last answer on a busy or draining one, which then is idle in its
+ * own block, until rebind (as plan_release will say), or undrain if the driver declines. */
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn,
                           uint64_t now_us);
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn,

@@ -33,7 +33,7 @@ static inline uint32_t hg_balance_need(const struct hg_balance *balance,
 {
     uint32_t wanted = hg_balance_for(balance, block->waiters);
     uint32_t sources = block->coming + block->incoming + block->planned_in;
-    return block->suppressed || wanted <= sources ? 0 : wanted - sources;
+    return block->suppressed || block->barred || wanted <= sources ? 0 : wanted - sources;
 }
 
 /* Connections of the block, counting what is promised to it. */

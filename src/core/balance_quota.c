@@ -312,7 +312,7 @@ void hg_balance_set_quotas(struct hg_balance *balance)
     bool was_shared = balance->constrained && !balance->ring;
     balance->wanting = wanting;
     balance->ring = wanting > balance->capacity;
-    balance->constrained = useful > balance->capacity;
+    balance->constrained = balance->ring || useful > balance->capacity;
     if (balance->constrained && !balance->ring) {
         struct change change = {!was_shared || balance->quota_sum != balance->capacity, 0, 0};
         balance->level = find_level(balance, demand);

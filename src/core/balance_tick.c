@@ -122,7 +122,7 @@ static void put_in_order(struct hg_balance *balance)
         if (block->suppressed)
             continue;
         balance->wanted += need;
-        if (need > 0 && hg_balance_promised(block) > 0 && block->quota > 0)
+        if (need > 0)
             list_block(balance->hungry, &balance->hungry_count, block, is_hungrier);
         if (size > block->quota || (balance->ring && size > 0))
             list_block(balance->overfull, &balance->overfull_count, block, is_fuller);
@@ -145,6 +145,7 @@ static void plan_undrains(struct ops *ops)
             return;
         if (balance->frozen || balance->draining || conn->block->suppressed ||
             conn->reserved->waiters == 0 || conn->reserved->suppressed ||
+            conn->reserved->barred ||
             ops->now_us - conn->since_us > limit_us)
             add(ops, HG_BALANCE_UNDRAIN, NULL, conn);
     }

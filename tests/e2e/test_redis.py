@@ -15,7 +15,7 @@ from mcbin import (Op, St, counter_extras, poll, request, scaled, set_extras, sh
 from redis_tools import DOWN, client_of, config, item, over, upstream
 from redisservers import Redis
 from respbin import Resp, RespError
-from servers import Headgate
+from servers import Headgate, free_port
 from tablebin import T, Rows, rows_of
 from tablebin import item as batch_item
 
@@ -90,10 +90,9 @@ def test_out_of_memory():
 
 
 def test_a_replica_takes_no_writes():
-    with Redis() as server, Redis() as other, over(server) as daemon, \
-            client_of(daemon) as client:
+    with Redis() as server, over(server) as daemon, client_of(daemon) as client:
         assert client.set(b"k", b"old").status == 0
-        server.command("REPLICAOF", "127.0.0.1", other.port)
+        server.command("REPLICAOF", "127.0.0.1", free_port())   # of nobody: it keeps its data
         refused(client.set(b"k", b"new"), St.ETMPFAIL, "replica")
         refused(client.call(Op.APPEND, b"k", b"+"), St.ETMPFAIL, "replica")
         server.command("REPLICAOF", "NO", "ONE")
@@ -231,6 +230,7 @@ def test_a_user_who_may_not():
                 client_of(daemon) as client:
             assert client.get(b"k").value == b"value"
             refused(client.set(b"k", b"v"), St.EACCESS, "user")
+            refused(client.call(Op.APPEND, b"k", b"v"), St.EACCESS, "user")
             assert client.get(b"k").value == b"value"
 
 
@@ -438,13 +438,15 @@ EDGES = [0, 1, 9, 10, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 53) 
 
 @pytest.mark.parametrize("start", EDGES)
 def test_counters_at_the_edges(client, daemon, key, start):
-    """64 bits, unsigned, exactly: beyond what a Redis' own integers and Lua's numbers hold."""
+    """64 bits, unsigned, exactly: beyond what a Redis' own integers and Lua's numbers hold. A number
+    that got shorter is padded with spaces, as memcached does it."""
     for delta in EDGES:
         client.set(key, b"%d" % start, flags=3)
         frame = client.incr(key, delta)
         up = (start + delta) % U64
         assert frame.status == 0 and frame.value == struct.pack(">Q", up), (delta, show(frame))
-        assert item(daemon.server.command("GET", key)) == (3, frame.cas, b"%d" % up)
+        flags, cas, text = item(daemon.server.command("GET", key))
+        assert (flags, cas, text.rstrip(b" ")) == (3, frame.cas, b"%d" % up)
         client.set(key, b"%d" % start)
         frame = client.decr(key, delta)
         assert frame.value == struct.pack(">Q", max(0, start - delta)), (delta, show(frame))
@@ -514,6 +516,10 @@ def test_plain_strings_are_shared_with_clients_of_redis(plain, key):
         assert client.delete(key).status == 0 and redis.command("EXISTS", key) == 0
         assert client.incr(key, 1, 7).value == struct.pack(">Q", 7)
         assert redis.command("GET", key) == b"7"
+        # A number stays one for Redis, when it gets shorter too.
+        redis.command("SET", key, 1000)
+        assert client.decr(key, 1).value == struct.pack(">Q", 999)
+        assert redis.command("GET", key) == b"999" and redis.command("INCR", key) == 1000
         redis.command("RPUSH", key + b"l", "x")
         refused(client.get(key + b"l"), St.NOT_SUPPORTED, "string")
 
@@ -593,6 +599,7 @@ def test_tenants_by_user():
         with client_of(daemon, "a") as client, client_of(daemon, "b") as other:
             refused(client.get(b"k"), St.EACCESS, "user")
             refused(client.set(b"k", b"v"), St.EACCESS, "user")
+            refused(client.incr(b"n", 1), St.EACCESS, "user")
             assert other.get(b"k").value == b"of b"
             server.command("ACL", "SETUSER", "a", "~a:*")
             assert client.get(b"k").value == b"of a"

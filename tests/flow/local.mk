@@ -187,6 +187,28 @@ REDISSCENE = tests/flow/redisscene.h $(REDISD)
 tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
 tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Calls that another worker carries out
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_relay tests/flow/t_relay_threads
+endif
+tests_flow_t_relay_SOURCES = tests/flow/t_relay.c $(RIG)
+tests_flow_t_relay_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_relay_threads_SOURCES = tests/flow/t_relay_threads.c $(DAEMON)
+tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
+# Connections between identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
+endif
+CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
+tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
+tests_flow_t_domain_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_share_SOURCES = tests/flow/t_domain_share.c $(CROWD)
+tests_flow_t_domain_share_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_share_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
 tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)

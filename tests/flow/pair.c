@@ -19,8 +19,9 @@ static void on_room(struct hg_link *link)
     ((struct pair *)link->pool)->rooms++;
 }
 
-static void on_answers(struct hg_link *link, uint32_t in_time, uint64_t waited_us)
+static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, uint64_t waited_us)
 {
+    (void)late;
     (void)waited_us;
     ((struct pair *)link->pool)->answers += in_time;
 }

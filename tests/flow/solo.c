@@ -25,7 +25,7 @@ void solo_start(struct solo *solo, uint32_t share)
     for (uint32_t w = 0; w < solo->workers; w++) {
         solo->stores[w] = rig_store(&solo->rigs[w], solo->shared, w, share);
         /* So that a slow machine is not taken for a stuck server. */
-        rig_pool(solo->stores[w], 0)->usual_us = 1000000;
+        rig_pool(solo->stores[w], 0)->domain->usual_us = 1000000;
     }
 }
 

@@ -9,8 +9,8 @@
 #include "base/bytes.h"
 #include "proto/opcode.h"
 
-static const struct hg_identity anna = {1, "anna", "secret", 0};
-static const struct hg_identity berta = {2, "berta", "x", 0};
+static const struct hg_identity anna = {.id = 1, .user = "anna", .password = "secret"};
+static const struct hg_identity berta = {.id = 2, .user = "berta", .password = "x"};
 
 /* A pair whose link is another one, which logs in. */
 static void pair_as(struct pair *pair, const struct hg_identity *identity, bool probe)

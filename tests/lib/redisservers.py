@@ -152,7 +152,7 @@ class RedisCluster:
                              "cluster_replica_validity_factor": 0,
                              "cluster_allow_replica_migration": "no",
                              "repl_ping_replica_period": 1}, **options)
-        self.nodes = []
+        self.nodes, self._receiver = [], None
         try:
             self.nodes = [Node(**self.options) for _ in range(masters + replicas)]
             self._join(masters)
@@ -196,14 +196,22 @@ class RedisCluster:
 
     def wait_ok(self, timeout=20):
         """Every living node serves, and all agree on who has which slots."""
+        seen = {}
+
         def agreed():
-            try:
-                views = {self._owners_of(node) for node in self.alive()}
-                return len(views) == 1 and all(
-                    node.cluster_info()["cluster_state"] == "ok" for node in self.alive())
-            except (OSError, Closed, RespError):
-                return False
-        poll(agreed, timeout, 0.05, "cluster state ok")
+            seen.clear()
+            for node in self.alive():
+                try:
+                    state = node.cluster_info()["cluster_state"], self._owners_of(node)
+                except (OSError, Closed, RespError) as wrong:
+                    state = repr(wrong)
+                seen.setdefault(state, []).append(node.port)
+            return len(seen) == 1 and list(seen)[0][0] == "ok"
+        try:
+            poll(agreed, timeout, 0.05, "cluster state ok")
+        except AssertionError as late:
+            raise AssertionError("%s; the nodes say: %s" % (late, {
+                str(ports): state for state, ports in seen.items()})) from None
 
     @staticmethod
     def table(node):
@@ -274,6 +282,11 @@ class RedisCluster:
 
     def start_move(self, slot, to):
         """The state between: the slot is leaving its node (ASK), no key has moved."""
+        if to is not self._receiver:
+            # A node that receives a slot takes a new epoch. Nodes that have not heard of the last
+            # receiver's yet would never believe it once there is a newer one.
+            self.wait_ok()
+            self._receiver = to
         source = self.owner(slot)
         assert source is not to
         to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)

@@ -52,15 +52,19 @@ static struct waits get_waits(struct poolsim *sim, uint32_t first, uint32_t last
     return waits;
 }
 
+static double at_percent_ms(const struct waits *waits, double percent)
+{
+    if (waits->count == 0)
+        return 0;
+    uint32_t i = (uint32_t)ceil(waits->count * percent / 100);
+    return waits->s[i > 0 ? i - 1 : 0] * 1e3;
+}
+
 double poolsim_wait_ms(struct poolsim *sim, uint32_t first, uint32_t last, uint64_t from_us,
                        uint64_t to_us, double percent)
 {
     struct waits waits = get_waits(sim, first, last, from_us, to_us);
-    double ms = 0;
-    if (waits.count > 0) {
-        uint32_t i = (uint32_t)ceil(waits.count * percent / 100);
-        ms = waits.s[i > 0 ? i - 1 : 0] * 1e3;
-    }
+    double ms = at_percent_ms(&waits, percent);
     free(waits.s);
     return ms;
 }
@@ -182,9 +186,11 @@ void poolsim_score(const struct poolsim_load *load, struct poolsim *sim,
     result.per_s = result.answered * 1e6 / last_us;
     result.ending = poolsim_count(sim);
     result.overhead = (double)(counts->moves + counts->closes) / result.queries;
-    result.p50_ms = poolsim_wait_ms(sim, 0, POOLSIM_DBS, 0, POOLSIM_FOREVER, 50);
-    result.p99_ms = poolsim_wait_ms(sim, 0, POOLSIM_DBS, 0, POOLSIM_FOREVER, 99);
-    result.max_ms = poolsim_wait_ms(sim, 0, POOLSIM_DBS, 0, POOLSIM_FOREVER, 100);
+    struct waits all = get_waits(sim, 0, POOLSIM_DBS, 0, POOLSIM_FOREVER);
+    result.p50_ms = at_percent_ms(&all, 50);
+    result.p99_ms = at_percent_ms(&all, 99);
+    result.max_ms = at_percent_ms(&all, 100);
+    free(all.s);
     for (uint32_t db = 0; db < load->setup.conf.dbs; db++)
         waits[db] = get_waits(sim, db, db, 0, POOLSIM_FOREVER);
     for (uint32_t i = 0; i < load->part_count; i++) {

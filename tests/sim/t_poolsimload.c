@@ -206,7 +206,7 @@ static void test_equal_blocks_wait_equally(void **state)
     assert_int_equal(unequal, 0);
 }
 
-/* One block's queries take ten times as long from 2 s to 6 s. The others need one connection each,
+/* One block's queries take ten times as long from 2 s to 6 s. The others need 1.2 connections each,
    have an equal share of two, and lose nothing. */
 static void slow_block(const struct poolsim_pool *pool, uint64_t seed, double *ret_kept,
                        double *ret_p50_ms, double *ret_p99_ms)
@@ -215,7 +215,7 @@ static void slow_block(const struct poolsim_pool *pool, uint64_t seed, double *r
     init(&load, 8, 1, 50, 10);
     load.setup.seed = seed;
     for (uint32_t db = 1; db < 4; db++)
-        poolsim_load_row(&load, db, 0, 8000, 100, 10 * MS, 5 * MS);
+        poolsim_load_row(&load, db, 0, 8000, 120, 10 * MS, 5 * MS);
     poolsim_load_row(&load, 0, 0, 2000, 100, 10 * MS, 5 * MS);
     poolsim_load_row(&load, 0, 2000, 6000, 100, 100 * MS, 50 * MS);
     poolsim_load_row(&load, 0, 6000, 8000, 100, 10 * MS, 5 * MS);
@@ -244,7 +244,7 @@ static void test_a_slow_block_pulls_no_quota(void **state)
     for (uint32_t seed = 1; seed <= 5; seed++) {
         slow_block(&poolsim_balance, seed, &kept, &p50_ms, &p99_ms);
         assert_true(kept >= .95);
-        assert_true(p50_ms <= 5);
+        assert_true(p50_ms <= 20);
         assert_true(p99_ms <= 100);
     }
 }

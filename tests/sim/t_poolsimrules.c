@@ -337,6 +337,41 @@ static void test_plain_loads(void **state)
         }
 }
 
+/* The simulation itself: the same seed gives the same run, whatever ran before; another one gives
+   another. All pools meet the same queries. */
+static void test_equal_seeds_give_equal_runs(void **state)
+{
+    static const struct poolsim_pool *const pools[] = {&poolsim_naive, &poolsim_rust,
+                                                       &poolsim_python, &poolsim_balance};
+    struct poolsim_query first[330];
+    (void)state;
+    for (uint32_t p = 0; p < 4; p++) {
+        uint64_t ends_us[3], events[3];
+        for (uint32_t k = 0; k < 3; k++) {
+            struct poolsim_load load;
+            poolsim_load_get(1, 1, k < 2 ? 7 : 8, POOLSIM_F, &load);
+            struct poolsim *sim = poolsim_new(&load.setup, pools[p]);
+            poolsim_load_submit(&load, sim);
+            assert_int_equal(poolsim_queries(sim), 330);
+            assert_true(poolsim_run_out(sim, 60 * S));
+            ends_us[k] = poolsim_now_us(sim);
+            events[k] = poolsim_counts(sim)->events;
+            for (uint32_t i = 0; i < 330 && k < 2; i++) {
+                const struct poolsim_query *query = poolsim_query(sim, i);
+                if (p == 0 && k == 0)
+                    first[i] = *query;
+                assert_int_equal(query->db, first[i].db);
+                assert_int_equal(query->at_us, first[i].at_us);
+                assert_int_equal(query->cost_us, first[i].cost_us);
+            }
+            poolsim_free(sim);
+        }
+        assert_int_equal(ends_us[0], ends_us[1]);
+        assert_int_equal(events[0], events[1]);
+        assert_int_not_equal(ends_us[0], ends_us[2]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_a_steal_that_fails),
         cmocka_unit_test(test_drain_all),
         cmocka_unit_test(test_plain_loads),
+        cmocka_unit_test(test_equal_seeds_give_equal_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,13 @@ def check_upstreams(client):
                     if not re.search(r"`(UPSTREAM:)?%s`" % word, text)]
 
 
+def check_pool(client):
+    rows = [name.split(":") for name in client.stat("pool")]
+    wrong = [] if {row[0] for row in rows} == {"cache", "slots"} else ["rows of %s" % rows[:1]]
+    wrong += [":".join(row) for row in rows if len(row) != 4 or row[2] != "own"]
+    return wrong + same({row[3] for row in rows}, listed("pool"))
+
+
 def check_connections(client):
     rows = client.stat("connections")
     return same(set().union(*map(fields, rows.values())), first_column(section("stat connections")))
@@ -146,7 +153,7 @@ def check_settings(client):
 CHECKS = [("stat", check_general), ("sum of the outcomes", check_sum), ("threads", check_threads),
           ("buckets", check_buckets), ("bucket_details", check_details),
           ("throttle", check_throttle), ("hotkeys", check_hotkeys),
-          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams),
+          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams), ("pool", check_pool),
           ("connections", check_connections), ("slow", check_slow), ("settings", check_settings)]
 
 CONFIG = {

@@ -337,6 +337,20 @@ tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
 # Redis Cluster: slots and topology
+# Leases of connections
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_leaseplan tests/unit/t_lease tests/unit/t_lease_threads
+endif
+tests_unit_t_leaseplan_SOURCES = tests/unit/t_leaseplan.c
+tests_unit_t_leaseplan_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_leaseplan_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_SOURCES = tests/unit/t_lease.c
+tests_unit_t_lease_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_threads_SOURCES = tests/unit/t_lease_threads.c
+tests_unit_t_lease_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_threads_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS) -lpthread
+# Redis
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply tests/unit/t_topology
 endif
@@ -358,11 +372,17 @@ tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
 tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_redis_read
+UNIT_TESTS += tests/unit/t_redis_read tests/unit/t_redis_error tests/unit/t_redis_write
 endif
 tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
 tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_redis_error_SOURCES = tests/unit/t_redis_error.c
+tests_unit_t_redis_error_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_error_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_redis_write_SOURCES = tests/unit/t_redis_write.c
+tests_unit_t_redis_write_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_write_LDADD = $(HG_BACK_TEST_LIBS)
 
 # Configuration of Redis upstreams, and of logins to servers
 if HAVE_CMOCKA
@@ -374,3 +394,24 @@ tests_unit_t_conf_redis_LDADD = $(t_app_libs)
 tests_unit_t_conf_logins_SOURCES = tests/unit/t_conf_logins.c tests/unit/apphelp.h
 tests_unit_t_conf_logins_CFLAGS = $(t_app_cflags)
 tests_unit_t_conf_logins_LDADD = $(t_app_libs)
+# The planner of connections
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_balance tests/unit/t_balance_quota tests/unit/t_balance_end \
+	tests/unit/t_balance_cases tests/unit/t_balance_model
+endif
+HG_BALANCE_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_balance_SOURCES = tests/unit/t_balance.c tests/unit/balancerig.h
+tests_unit_t_balance_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_balance_LDADD = $(HG_BALANCE_TEST_LIBS)
+tests_unit_t_balance_quota_SOURCES = tests/unit/t_balance_quota.c tests/unit/balancerig.h
+tests_unit_t_balance_quota_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_balance_quota_LDADD = $(HG_BALANCE_TEST_LIBS)
+tests_unit_t_balance_end_SOURCES = tests/unit/t_balance_end.c tests/unit/balancerig.h
+tests_unit_t_balance_end_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_balance_end_LDADD = $(HG_BALANCE_TEST_LIBS)
+tests_unit_t_balance_cases_SOURCES = tests/unit/t_balance_cases.c tests/unit/balancerig.h
+tests_unit_t_balance_cases_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
+tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
+tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)

@@ -19,28 +19,15 @@
 /* What a reply is, as text: the same for every way in which its bytes may arrive. */
 static void describe(const struct hg_redis_reply *reply, char *out, size_t room)
 {
-    char *at = out, *end = out + room;
-    struct hg_redis_cursor cursor = {reply->text};
-    struct hg_redis_node node;
-    *at = '\0';
     switch (reply->type) {
     case HG_REDIS_NIL:
-        snprintf(at, room, "nil");
+        snprintf(out, room, "nil");
         break;
     case HG_REDIS_INTEGER:
-        snprintf(at, room, ":%" PRId64, reply->integer);
-        break;
-    case HG_REDIS_ARRAY:
-        while (hg_redis_next(&cursor, &node)) {
-            if (node.type == HG_REDIS_INTEGER || node.type == HG_REDIS_ARRAY)
-                at += snprintf(at, (size_t)(end - at), "%c%" PRId64 " ", node.type, node.integer);
-            else
-                at += snprintf(at, (size_t)(end - at), "%c%.*s ", node.type, (int)node.text.len,
-                               (const char *)node.text.at);
-        }
+        snprintf(out, room, ":%" PRId64, reply->integer);
         break;
     default:
-        snprintf(at, room, "%c%.*s", reply->type, (int)reply->text.len,
+        snprintf(out, room, "%c%.*s", reply->type, (int)reply->text.len,
                  (const char *)reply->text.at);
     }
 }
@@ -107,19 +94,8 @@ static void t_kinds(void **state)
     EXPECT("+OK\r\n+PONG\r\n+\r\n", "+OK\n+PONG\n+\n");
     EXPECT(":0\r\n:-6\r\n:9223372036854775807\r\n", ":0\n:-6\n:9223372036854775807\n");
     EXPECT("-ERR no\r\n-LOADING a\rb\r\n", "-ERR no\n-LOADING a\rb\n");
-    EXPECT("*-1\r\n*0\r\n", "nil\n*0 \n");
     EXPECT("+OK\r\n$1\r\na\r\n:7\r\n$12\r\nabcdefghijkl\r\n-E\r\n",
            "+OK\n$a\n:7\n$abcdefghijkl\n-E\n");
-}
-
-static void t_arrays(void **state)
-{
-    (void)state;
-    EXPECT("*2\r\n$1\r\na\r\n:5\r\n$1\r\nb\r\n", "*2 $a :5 \n$b\n");
-    EXPECT("*2\r\n*3\r\n:0\r\n:5460\r\n*2\r\n$9\r\n127.0.0.1\r\n:30001\r\n*0\r\n+OK\r\n",
-           "*2 *3 :0 :5460 *2 $127.0.0.1 :30001 *0 \n+OK\n");
-    EXPECT("*3\r\n$-1\r\n+ok\r\n-ERR x\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
-           "*3 n +ok -ERR x \n*1 *1 *1 :1 \n");
 }
 
 /* Many of them through one reader, with strings behind that are larger than what is fed at once. */
@@ -130,8 +106,8 @@ static void t_long(void **state)
     size_t len = 0, want = 0;
     char *expected = malloc(400000);
     for (int i = 0; i < 40; i++) {
-        len += (size_t)sprintf(stream + len, "*2\r\n$300\r\n%0300d\r\n:%d\r\n", i, i);
-        want += (size_t)sprintf(expected + want, "*2 $%0300d :%d \n", i, i);
+        len += (size_t)sprintf(stream + len, "+%0300d\r\n:%d\r\n", i, i);
+        want += (size_t)sprintf(expected + want, "+%0300d\n:%d\n", i, i);
         len += (size_t)sprintf(stream + len, "-ERR %0200d\r\n$900\r\n%0900d\r\n", i, i);
         want += (size_t)sprintf(expected + want, "-ERR %0200d\n$%0900d\n", i, i);
     }
@@ -195,44 +171,42 @@ static void t_garbage(void **state)
     EXPECT_GARBAGE(":\r\n");
     EXPECT_GARBAGE(":99999999999999999999\r\n");
     EXPECT_GARBAGE("+OK\n");
-    EXPECT_GARBAGE("*-2\r\n");
+    EXPECT_GARBAGE("*-1\r\n");
+    EXPECT_GARBAGE("*0\r\n");
     EXPECT_GARBAGE("*2147483648\r\n");
-    EXPECT_GARBAGE("*65536\r\n");
-    EXPECT_GARBAGE("*1\r\n?\r\n");
     EXPECT_GARBAGE("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n");
 }
 
-/* What never ends is cut off: a line, an array, a string in an array. */
+/* A line that never ends is cut off, and one that is longer than it may be. */
 static void t_endless(void **state)
 {
     (void)state;
-    static const char *const heads[] = {
-        "+",      "-", ":", "*20000\r\n", "*1\r\n$9223372036854775807\r\n", "*1\r\n$60000000\r\n",
-        "*1\r\n+"};
+    static const char *const heads[] = {"+", "-", ":"};
     for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h++) {
-        struct hg_redis_reader *reader = hg_redis_reader_new();
-        struct hg_redis_reply reply;
-        uint8_t bytes[1000];
-        memset(bytes, '1', sizeof bytes);
-        enum hg_codec codec =
-            hg_redis_read(reader, (const uint8_t *)heads[h], strlen(heads[h]), MAX_REPLY, &reply);
-        for (int i = 0; codec == HG_MORE && i < 90; i++) {
-            if (h == 3)
-                for (size_t k = 0; k < sizeof bytes; k += 4)
-                    memcpy(bytes + k, ":1\r\n", 4);
-            codec = hg_redis_read(reader, bytes, sizeof bytes, MAX_REPLY, &reply);
+        for (uint32_t max = 64; max <= MAX_REPLY; max *= 1024) {
+            struct hg_redis_reader *reader = hg_redis_reader_new();
+            struct hg_redis_reply reply;
+            uint8_t bytes[1000];
+            size_t fed = 1;
+            memset(bytes, '1', sizeof bytes);
+            enum hg_codec codec = hg_redis_read(reader, (const uint8_t *)heads[h], 1, max, &reply);
+            for (; codec == HG_MORE && fed < 2 * HG_REDIS_LINE_MAX; fed += sizeof bytes)
+                codec = hg_redis_read(reader, bytes, sizeof bytes, max, &reply);
+            assert_int_equal(codec, HG_BAD);
+            assert_true(max > 64 || fed == 1 + sizeof bytes);
+            hg_redis_reader_free(reader);
         }
-        assert_int_equal(codec, HG_BAD);
-        hg_redis_reader_free(reader);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_kinds),   cmocka_unit_test(t_arrays),
-        cmocka_unit_test(t_long),    cmocka_unit_test(t_large_string_is_wanted_in_one_piece),
-        cmocka_unit_test(t_garbage), cmocka_unit_test(t_endless),
+        cmocka_unit_test(t_kinds),
+        cmocka_unit_test(t_long),
+        cmocka_unit_test(t_large_string_is_wanted_in_one_piece),
+        cmocka_unit_test(t_garbage),
+        cmocka_unit_test(t_endless),
     };
     return cmocka_run_group_tests_name("redis_read", tests, NULL, NULL);
 }
