@@ -329,8 +329,8 @@ void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *co
 static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
 {
     const struct hg_balance_block *to = conn->reserved;
-    return to->waiters == 0 || to->suppressed || conn->block->suppressed || balance->frozen ||
-           balance->draining;
+    return to->waiters == 0 || to->suppressed || to->resting || conn->block->suppressed ||
+           balance->frozen || balance->draining;
 }
 
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)

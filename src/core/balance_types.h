@@ -124,7 +124,7 @@ struct hg_balance {
     uint32_t quota_sum; // of the quotas
     struct hg_balance_mean connect, rebind; // times of successes
     uint64_t p99_us;                        // how long requests stay on a connection
-    uint64_t slice_us;                      // read: a turn in the ring
+    uint64_t slice_us;                      // read: a usual turn in the ring
     uint64_t hold_us, reconnect_us;         // read: minimum hold, mean time of a move
     double level;                           // connections per demand, of the last quotas
     uint64_t ticked_us, tick;
