@@ -144,7 +144,7 @@ static void plan_undrains(struct ops *ops)
         if (is_full(ops))
             return;
         if (balance->frozen || balance->draining || conn->block->suppressed ||
-            conn->reserved->waiters == 0 || conn->reserved->suppressed ||
+            conn->reserved->waiters == 0 || conn->reserved->suppressed || conn->reserved->resting ||
             ops->now_us - conn->since_us > limit_us)
             add(ops, HG_BALANCE_UNDRAIN, NULL, conn);
     }
@@ -267,7 +267,7 @@ static bool plan_drain(struct ops *ops, struct hg_balance_block *to)
         struct hg_balance_block *from = balance->overfull[i];
         struct hg_balance_conn *conn;
         if (!hg_balance_may_drain(balance, from, to) ||
-            (conn = hg_balance_least_loaded(balance, from, ops->now_us)) == NULL)
+            (conn = hg_balance_least_loaded(balance, from, to, ops->now_us)) == NULL)
             continue;
         add(ops, HG_BALANCE_DRAIN, to, conn);
         return true;
