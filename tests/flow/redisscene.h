@@ -95,7 +95,8 @@ static inline void scene_start(struct scene *scene)
 #endif
 }
 
-static inline void scene_fini(struct scene *scene)
+/* Undoes scene_start. */
+static inline void scene_stop(struct scene *scene)
 {
     assert_int_equal(hg_remote_of(scene->store)->ties.slab.borrowed, 0);
     scene->store->ops->free(scene->store);
@@ -104,6 +105,11 @@ static inline void scene_fini(struct scene *scene)
     scene->owner->ops->free(scene->owner);
 #endif
     hg_upstream_shared_free(scene->shared);
+}
+
+/* Undoes scene_launch, or scene_init. */
+static inline void scene_shut(struct scene *scene)
+{
     if (scene->admin != NULL)
         redisFree(scene->admin);
     daemon_put_down(&scene->daemon);
@@ -111,6 +117,12 @@ static inline void scene_fini(struct scene *scene)
 #ifdef SCENE_RELAYED
     rig_fini(&scene->owner_rig);
 #endif
+}
+
+static inline void scene_fini(struct scene *scene)
+{
+    scene_stop(scene);
+    scene_shut(scene);
 }
 
 /* What the admin says; its answer as text that holds until the next. */

@@ -294,8 +294,7 @@ static void t_large(void **state)
     assert_int_equal(walk_all(&s, &walk), COUNT / 2);
     assert_int_equal(walk.items, COUNT);
     /* One that alone is larger is given all the same. */
-    s.store->ops->free(s.store);
-    hg_upstream_shared_free(s.shared);
+    scene_stop(&s);
     scene_start(&s);
     char *huge = malloc(HG_REDIS_RANGE_BYTES + 1000);
     memset(huge, 'y', HG_REDIS_RANGE_BYTES + 999);
