@@ -25,7 +25,8 @@
 //  - Minimum hold: clamp(2 x mean time of a move, hold_min_us, hold_max_us) from the start of the
 //    binding, on every path: a connection is of use for at least as long as its move cost. The one
 //    exemption: its block had nothing to do since it came up, for at least the time of a move.
-//  - Failed connections hold no capacity; failures are no samples.
+//  - Failed connections hold no capacity; failures are no samples; a block whose connects fail
+//    three times in a row tries again ever later, up to a second.
 //
 // Request path (arrived, answered, busy, idle, wait_*, plan_acquire, plan_release): no scan, a
 // bounded number of candidates; the tick puts blocks in order. Ties go to the older, never to

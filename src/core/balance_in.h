@@ -33,7 +33,8 @@ static inline uint32_t hg_balance_need(const struct hg_balance *balance,
 {
     uint32_t wanted = hg_balance_for(balance, block->waiters);
     uint32_t sources = block->coming + block->incoming + block->planned_in;
-    return block->suppressed || block->barred || wanted <= sources ? 0 : wanted - sources;
+    bool takes_none = block->suppressed || block->barred || block->resting;
+    return takes_none || wanted <= sources ? 0 : wanted - sources;
 }
 
 /* Connections of the block, counting what is promised to it. */
@@ -60,6 +61,8 @@ static inline bool hg_balance_turn_is_over(const struct hg_balance *balance,
     return now_us - conn->bound_us >= balance->slice_us;
 }
 
+/* Puts the block into the line of those without a connection, or takes it out (balance.c). */
+void hg_balance_check_starving(struct hg_balance *balance, struct hg_balance_block *block);
 /* Drains that may be in progress, and moves that a tick may plan: a twentieth of the capacity. */
 static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 {

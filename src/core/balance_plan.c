@@ -124,7 +124,7 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
         return plan(hg_balance_has_source(block) ? HG_BALANCE_WAIT : HG_BALANCE_REFUSE, NULL, NULL);
     if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if (HG_UNLIKELY(balance->draining && hg_balance_has_source(block)))
+    if (HG_UNLIKELY(block->resting || (balance->draining && hg_balance_has_source(block))))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (hg_balance_is_served_sooner(balance, block, block->waiters + 1))
         return plan(HG_BALANCE_WAIT, NULL, NULL);
