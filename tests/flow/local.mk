@@ -196,7 +196,7 @@ tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
 # Connections between identities
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads
 endif
 CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
 tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
@@ -214,3 +214,6 @@ tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
 tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_threads_SOURCES = tests/flow/t_domain_threads.c $(RIG)
+tests_flow_t_domain_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)
