@@ -7,6 +7,7 @@ in t seconds has waited c * t / n for each, on average. Counts are steadier here
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
+import bisect
 import contextlib
 import json
 import os
@@ -136,12 +137,12 @@ def test_a_quiet_tenant_is_served_soon():
 # ---- minimum hold ----
 
 class Monitor:
-    """What MONITOR tells: when each connection changed its database."""
+    """What MONITOR tells: when each connection changed its database, and when there was anything."""
 
-    LINE = re.compile(r'^(\d+\.\d+) \[\d+ ([^\]]+)\] "(?i:SELECT)" "(\d+)"')
+    LINE = re.compile(r'^(\d+\.\d+) \[\d+ ([^\]]+)\] "([^"]*)"(?: "(\d+)")?')
 
     def __init__(self, server):
-        self.selects, self.commands = {}, 0     # {connection: [(time, database)]}
+        self.selects, self.times = {}, []       # {connection: [(time, database)]}
         self.connection = server.client(timeout=1)
         self.connection.send(encode("MONITOR"))
         assert self.connection.recv() == "OK"
@@ -155,11 +156,22 @@ class Monitor:
                 line = self.connection.recv(0.2)
             except TimeoutError:
                 continue
-            found = self.LINE.match(line)
-            self.commands += 1
-            if found:
-                at, who, database = found.groups()
+            at, who, command, database = self.LINE.match(line).groups()
+            self.times.append(float(at))
+            if command.upper() == "SELECT":
                 self.selects.setdefault(who, []).append((float(at), database))
+
+    def silence(self, at, span=0.3):
+        """The longest time without a command in the span before: the server had no processor for as
+        long, at most, and what it did then it was asked to do that much earlier."""
+        low, high = bisect.bisect_left(self.times, at - span), bisect.bisect_right(self.times, at)
+        times = self.times[max(low - 1, 0):high]
+        return max((b - a for a, b in zip(times, times[1:])), default=span)
+
+    def gaps(self):
+        """How long each connection stayed with a database, at least, in seconds; sorted."""
+        return sorted(b[0] - a[0] + self.silence(a[0]) for turns in self.selects.values()
+                      for a, b in zip(turns, turns[1:]) if a[1] != b[1])
 
     def stop(self):
         self.stopping = True
@@ -169,9 +181,8 @@ class Monitor:
 
 @pytest.mark.parametrize("hold_ms,threads", [(60, 1), (60, 2), (150, 1)])
 def test_nothing_moves_before_its_minimum_hold(hold_ms, threads):
-    """The hold counts from when a login is sent. The server sees it when it gets its turn of the
-    processor, now and then some milliseconds later, which makes the gap that is measured there
-    shorter: so nearly all gaps are whole, and none is a half, as one would be that no hold kept."""
+    """The hold counts from when a login is sent, which the server sees when it has the processor; so
+    gaps are measured there with what they may have lost to a silence before."""
     with redis_of("databases") as server:
         with over(server.where, threads=threads, pool_min_hold_ms=hold_ms) as daemon:
             monitor = Monitor(server)
@@ -180,12 +191,10 @@ def test_nothing_moves_before_its_minimum_hold(hold_ms, threads):
                     result = report()
             finally:
                 monitor.stop()
-            assert monitor.commands > 500 and result["total"]["wrong"] == 0
-            gaps = sorted(b[0] - a[0] for turns in monitor.selects.values()
-                          for a, b in zip(turns, turns[1:]) if a[1] != b[1])
+            assert len(monitor.times) > 500 and result["total"]["wrong"] == 0
+            gaps = monitor.gaps()
             assert len(gaps) > 20, "nothing moved: %s" % monitor.selects
-            assert gaps[0] >= hold_ms / 2000, gaps[:5]
-            assert gaps[len(gaps) // 10] >= hold_ms / 1000 - 0.002, gaps[:len(gaps) // 10]
+            assert gaps[0] >= hold_ms / 1000 - 0.002, gaps[:5]
 
 
 # ---- never more than allowed ----
