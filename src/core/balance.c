@@ -331,9 +331,17 @@ void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_IDLE);
-    conn->block->used_us = conn->counted_us = now_us;
+    struct hg_balance_block *block = conn->block;
+    block->used_us = conn->counted_us = conn->since_us = now_us;
     unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
+    /* As `enter` would, which takes three times as long: this is done for every request of a client
+       that waits for each answer. */
+    block->idle_count--;
+    block->busy_count++;
+    conn->state = HG_BALANCE_BUSY;
+    hg_list_remove(&conn->lru);
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->busy, &conn->node);
 }
 
 /* Is the one that a connection was drained for no longer to have it? */
@@ -347,9 +355,20 @@ static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_BUSY || conn->state == HG_BALANCE_DRAINING);
-    if (conn->reserved != NULL && is_in_vain(balance, conn))
-        unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
+    struct hg_balance_block *block = conn->block;
+    if (HG_UNLIKELY(conn->state == HG_BALANCE_DRAINING)) {
+        if (conn->reserved != NULL && is_in_vain(balance, conn))
+            unreserve(balance, conn);
+        enter(balance, conn, HG_BALANCE_IDLE, block, now_us);
+        return;
+    }
+    block->busy_count--;
+    block->idle_count++;
+    conn->state = HG_BALANCE_IDLE;
+    conn->since_us = now_us;
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->idle, &conn->node);
+    hg_list_append(&balance->lru, &conn->lru);
 }
 
 void hg_balance_conn_drain(struct hg_balance *balance, struct hg_balance_conn *conn,

@@ -499,9 +499,7 @@ static void t_rebind(void **state)
     }
     hg_loop_turn(&s.rig.loop, false);
     hg_hub_fini(&hub);
-    redisFree(s.admin);
-    daemon_put_down(&s.daemon);
-    rig_fini(&s.rig);
+    scene_shut(&s);
 }
 
 int main(void)
