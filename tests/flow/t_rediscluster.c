@@ -287,6 +287,28 @@ static void t_resharding_under_load(void **state)
     clusterscene_fini(&s);
 }
 
+/* The upstream's own password becomes another: the next question about the slots goes with it. */
+static void t_password_changes(void **state)
+{
+    (void)state;
+    struct clusterscene s;
+    for (uint32_t n = 0; n < cluster.count; n++)
+        clusterd_do(&cluster, n, "ACL SETUSER own on resetpass >first ~* +@all");
+    clusterscene_init(&s, &cluster);
+    s.conf.user = "own";
+    s.conf.password = "first";
+    clusterscene_start(&s);
+    gives(&s, HG_OP_SET, "foo", "x", 0);
+    for (uint32_t n = 0; n < cluster.count; n++)
+        clusterd_do(&cluster, n, "ACL SETUSER own on resetpass >second ~* +@all");
+    hg_topology_want(&s.shared->topology, HG_SLOTS_NONE);
+    BENCH_UNTIL(&s.bench, clusterscene_stat(&s, HG_REDISCLUSTER_REFRESH_FAILURES) > 0);
+    assert_int_equal(hg_identities_set_password(&s.shared->upstream->identities, "second"), 0);
+    clusterscene_refresh(&s);
+    gives(&s, HG_OP_FLUSH, "", NULL, 0);
+    clusterscene_fini(&s);
+}
+
 /* Servers that name each other by host names, or by ports only: "where you have asked". */
 static void t_names_of_servers(void **state)
 {
@@ -550,6 +572,7 @@ int main(void)
         cmocka_unit_test(t_every_slot),
         cmocka_unit_test(t_moved),
         cmocka_unit_test(t_ask),
+        cmocka_unit_test(t_password_changes),
         cmocka_unit_test(t_names_of_servers),
         cmocka_unit_test(t_ranges),
         cmocka_unit_test(t_no_ranges),
