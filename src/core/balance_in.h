@@ -81,8 +81,7 @@ static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 }
 
 /* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
-void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
-void hg_balance_set_quotas(struct hg_balance *balance);
+void hg_balance_set_quotas(struct hg_balance *balance, uint64_t now_us);
 
 /* Is a connect of no use to so many waiters of the block? (balance_plan.c) */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,
