@@ -4,8 +4,8 @@
 // A block is a (server, identity); the blocks that share a limit of connections are a capacity
 // domain. The planner is told what happens (events), and answers what should be done (plans): a
 // plan is a value, nothing has changed yet; the driver carries it out and tells the event. It may
-// decline (the breaker says no): then it just tells nothing. It knows what the planner does not:
-// which connection has room, and tells waiters and requests apart.
+// decline (the breaker says no): then it just tells nothing. Which connection has room for
+// another request is the driver's to know.
 //
 //   COMING ──up──► IDLE ◄──idle / busy──► BUSY ──drain──► DRAINING ──empty──► COMING (elsewhere)
 //     ▲              │ move: COMING of the receiver at once      └──undrain──► BUSY
