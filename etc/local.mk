@@ -1,2 +1,2 @@
 # etc
-EXTRA_DIST += etc/headgate.yaml etc/users.yaml etc/demo/headgate.yaml etc/demo/users.yaml etc/demo/load etc/demo/hot
+EXTRA_DIST += etc/headgate.yaml etc/users.yaml etc/demo/headgate.yaml etc/demo/users.yaml etc/demo/load etc/demo/hot etc/demo/redis.yaml

@@ -127,13 +127,19 @@ int hg_adminjson_decode_node(struct hg_span body, struct hg_state_node *ret,
     return 0;
 }
 
-/* The tenant's options that an opcode may set: all but the name, which is the request's key. */
+/* May an opcode set this option of a tenant? The name is the request's key, and which files
+   the server reads is up to who writes its configuration. */
+static bool is_settable(size_t option)
+{
+    return option != HG_CONF_TENANT_name && option != HG_CONF_TENANT_backend_password_file;
+}
+
 static void bucket_keys(char *ret, size_t size)
 {
     const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
     size_t at = 0;
     for (size_t i = 0; i < info->count && at < size; i++)
-        if (i != HG_CONF_TENANT_name)
+        if (is_settable(i))
             at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? ", " : "",
                                    info->options[i].name);
 }
@@ -141,7 +147,7 @@ static void bucket_keys(char *ret, size_t size)
 static int decode_settings(struct hg_span body, size_t max, struct hg_conf_tenant *settings,
                            struct hg_conf_why *why)
 {
-    char accepts[300];
+    char accepts[400];
     const char *name;
     json_t *value;
     bucket_keys(accepts, sizeof accepts);
@@ -152,7 +158,8 @@ static int decode_settings(struct hg_span body, size_t max, struct hg_conf_tenan
     json_object_foreach(root, name, value)
     {
         const struct hg_conf_option *option = hg_conf_option_find(HG_CONF_SCOPE_TENANT, name);
-        if (!option || strcmp(name, "name") == 0) {
+        const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
+        if (!option || !is_settable((size_t)(option - info->options))) {
             hg_strictjson_unknown(name, accepts, why);
             rc = -EINVAL;
             break;

@@ -27,7 +27,8 @@ struct hg_conf_overrides {
    (-EINVAL for faults of the text); warnings may be there in both cases. overrides may be NULL. */
 HG_MUST_USE int hg_conf_load(const char *path, const struct hg_conf_overrides *overrides,
                              struct hg_conf **ret, struct hg_conf_errors *errs);
-/* The same for text in memory; name stands for the file in messages. */
+/* The same for text in memory; name stands for the file in messages. Files with passwords, which it
+   names, are not read. */
 HG_MUST_USE int hg_conf_parse(const char *text, size_t len, const char *name,
                               const struct hg_conf_overrides *overrides, struct hg_conf **ret,
                               struct hg_conf_errors *errs);

@@ -20,6 +20,9 @@ HG_MUST_USE int hg_conf_override(struct hg_conf *conf, const struct hg_conf_over
 HG_MUST_USE int hg_conf_ring_parse(struct hg_conf_upstream *upstream, const char *file,
                                    struct hg_conf_errors *errs);
 
+/* Reads the files that passwords stand in. 0, -EINVAL with errors, -ENOMEM. */
+HG_MUST_USE int hg_conf_secrets_read(struct hg_conf *conf, struct hg_conf_errors *errs);
+
 /* Computes what follows from the options: upstreams by index, inherited limits, key prefixes,
    paths. Faults (an unknown upstream) are errors. 0, -EINVAL, -ENOMEM. Fields that are set already
    stay (a prefix, once given to a bucket, must not change because another one came). */
@@ -31,6 +34,20 @@ HG_MUST_USE int hg_conf_check(const struct hg_conf *conf, bool insecure,
                               struct hg_conf_errors *errs);
 /* The part of it that opcodes can break: limits of the node, and the tenants. */
 HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs);
+
+/* Parts of the two: upstreams by themselves, and as whom tenants go to them. */
+void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs);
+void hg_conf_check_logins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+
+/* Where a line stands, for messages: in the file, or nowhere. */
+const char *hg_conf_place(const struct hg_conf *conf, unsigned line);
+#define HG_CONF_ERROR(conf, line, ...)                                                             \
+    hg_conf_errors_add(errs, hg_conf_place(conf, line), line, __VA_ARGS__)
+#define HG_CONF_WARN(conf, line, ...)                                                              \
+    hg_conf_errors_warn(errs, hg_conf_place(conf, line), line, __VA_ARGS__)
+
+/* The database of its redis upstream that the tenant's keys lie in; 0 with other kinds. */
+uint64_t hg_conf_tenant_database(const struct hg_conf *conf, const struct hg_conf_tenant *tenant);
 
 /* Frees what a tenant holds. */
 void hg_conf_tenant_fini(struct hg_conf_tenant *tenant);

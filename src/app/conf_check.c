@@ -15,14 +15,13 @@
 #define KEY_MAX      250
 #define FRAME_EXTRAS 1024 /* key, extras and some room, on top of a value */
 
-/* Where a value stands, for messages: in the file, or nowhere. */
-static const char *place(const struct hg_conf *conf, unsigned line)
+#define ERROR HG_CONF_ERROR
+#define WARN  HG_CONF_WARN
+
+const char *hg_conf_place(const struct hg_conf *conf, unsigned line)
 {
     return line && line != HG_CONF_BY_OPCODE && conf->file[0] ? conf->file : NULL;
 }
-
-#define ERROR(conf, line, ...) hg_conf_errors_add(errs, place(conf, line), line, __VA_ARGS__)
-#define WARN(conf, line, ...)  hg_conf_errors_warn(errs, place(conf, line), line, __VA_ARGS__)
 
 static void upstream_names(const struct hg_conf *conf, char *ret, size_t size)
 {
@@ -70,27 +69,74 @@ static char *prefix_of(const struct hg_conf *conf, const struct hg_conf_tenant *
         return strdup("");
     if (tenant->lines[HG_CONF_TENANT_key_prefix])
         return strdup(tenant->key_prefix);
-    if (upstream->tenant_count < 2 && !tenant->by_opcode)
+    if (tenant->neighbours == 0 && !tenant->by_opcode)
         return strdup("");
     return asprintf(&prefix, "%s:", tenant->name) < 0 ? NULL : prefix;
+}
+
+/* Where a tenant's keys lie: on a redis upstream each database is a place of its own. */
+struct place {
+    size_t upstream;
+    uint64_t database;
+    struct hg_conf_tenant *tenant;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    if (left->upstream != right->upstream)
+        return left->upstream < right->upstream ? -1 : 1;
+    return (left->database > right->database) - (left->database < right->database);
+}
+
+uint64_t hg_conf_tenant_database(const struct hg_conf *conf, const struct hg_conf_tenant *tenant)
+{
+    if (tenant->upstream_index == HG_CONF_NO_UPSTREAM)
+        return 0;
+    return tenant->lines[HG_CONF_TENANT_backend_database]
+               ? tenant->backend_database
+               : conf->upstreams[tenant->upstream_index].database;
+}
+
+static int count_neighbours(struct hg_conf *conf)
+{
+    struct place *places = calloc(conf->tenants_count + 1, sizeof *places);
+    size_t count = 0, from = 0;
+    if (!places)
+        return -ENOMEM;
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        struct hg_conf_tenant *tenant = &conf->tenants[i];
+        tenant->neighbours = 0;
+        if (!tenant->disabled)
+            places[count++] = (struct place){tenant->upstream_index,
+                                             hg_conf_tenant_database(conf, tenant), tenant};
+    }
+    qsort(places, count, sizeof *places, compare_places);
+    for (size_t i = 1; i <= count; i++) {
+        if (i < count && compare_places(&places[from], &places[i]) == 0)
+            continue;
+        for (size_t j = from; j < i; j++)
+            places[j].tenant->neighbours = i - from - 1;
+        from = i;
+    }
+    free(places);
+    return 0;
 }
 
 static int resolve_tenants(struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     int rc = 0;
-    for (size_t i = 0; i < conf->upstreams_count; i++)
-        conf->upstreams[i].tenant_count = 0;
     for (size_t i = 0; i < conf->tenants_count; i++) {
         struct hg_conf_tenant *tenant = &conf->tenants[i];
         if (resolve_upstream(conf, tenant, errs) != 0)
             rc = -EINVAL;
-        else if (!tenant->disabled)
-            conf->upstreams[tenant->upstream_index].tenant_count++;
         if (!tenant->lines[HG_CONF_TENANT_reserved])
             tenant->reserved = conf->default_throttle_reserved_units;
         if (!tenant->lines[HG_CONF_TENANT_hard_limit])
             tenant->hard_limit = conf->default_throttle_hard_limit;
     }
+    if (!rc)
+        rc = count_neighbours(conf);
     for (size_t i = 0; !rc && i < conf->tenants_count; i++) {
         struct hg_conf_tenant *tenant = &conf->tenants[i];
         if (!tenant->effective_prefix && !(tenant->effective_prefix = prefix_of(conf, tenant)))
@@ -179,44 +225,6 @@ static int check_names(const struct hg_conf *conf, struct hg_conf_errors *errs)
     return 0;
 }
 
-static void check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs)
-{
-    for (size_t i = 0; i < conf->upstreams_count; i++) {
-        const struct hg_conf_upstream *upstream = &conf->upstreams[i];
-        unsigned line = upstream->lines[HG_CONF_UPSTREAM_name];
-        if (upstream->kind == HG_CONF_KIND_EMBEDDED && upstream->name[0] == '.')
-            ERROR(conf, line, "upstream '%s' cannot name a file (accepted: no dot in front)",
-                  upstream->name);
-        for (size_t j = 0; j < upstream->servers_count; j++) {
-            const struct hg_conf_upstream_server *server = &upstream->servers[j];
-            unsigned at = server->lines[HG_CONF_UPSTREAM_SERVER_address];
-            if (!server->address.is_unix && server->address.port == 0)
-                ERROR(conf, at, "port 0 in server '%s' (accepted: 1 to 65535)",
-                      server->address.text);
-            for (size_t k = 0; k < j; k++)
-                if (strcmp(server->address.text, upstream->servers[k].address.text) == 0)
-                    ERROR(conf, at, "repeated server '%s' of upstream '%s' (accepted: once)",
-                          server->address.text, upstream->name);
-            if (server->weight != 1 && upstream->ring == HG_CONF_RING_MODULA)
-                WARN(conf, at, "weight of server '%s' has no effect with ring modula",
-                     server->address.text);
-        }
-        if (upstream->hash == HG_CONF_HASH_CRC && upstream->ring != HG_CONF_RING_MODULA &&
-            upstream->servers_count > 1)
-            WARN(conf,
-                 upstream->lines[HG_CONF_UPSTREAM_hash] ? upstream->lines[HG_CONF_UPSTREAM_hash]
-                                                        : line,
-                 "hash crc has 15 bits: with ring %s all keys of upstream '%s' go to one server",
-                 hg_conf_ring_name(upstream->ring), upstream->name);
-        if (upstream->kind == HG_CONF_KIND_MEMCACHED &&
-            upstream->backend_timeout_ms > conf->request_deadline_ms)
-            WARN(conf, line,
-                 "backend_timeout_ms %" PRIu64
-                 " of upstream '%s' is beyond request_deadline_ms %" PRIu64,
-                 upstream->backend_timeout_ms, upstream->name, conf->request_deadline_ms);
-    }
-}
-
 static void check_server(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     unsigned line = conf->lines[HG_CONF_SERVER_throttle_max_wait_ms];
@@ -249,7 +257,13 @@ static void check_prefixes(const struct hg_conf *conf, struct hg_conf_errors *er
             continue;
         }
         size_t len = strlen(tenant->effective_prefix);
-        if (len)
+        enum hg_conf_kind kind = conf->upstreams[tenant->upstream_index].kind;
+        if (strchr(tenant->effective_prefix, '{') && kind == HG_CONF_KIND_REDIS_CLUSTER)
+            WARN(conf, line,
+                 "key prefix '%s' of tenant '%s' has a brace: what stands in braces is all that "
+                 "the cluster looks at to place a key, so the keys may go to one server",
+                 tenant->effective_prefix, tenant->name);
+        if (len && kind == HG_CONF_KIND_MEMCACHED)
             WARN(conf, line ? line : tenant->lines[HG_CONF_TENANT_name],
                  "key prefix '%s' of tenant '%s' leaves %zu bytes for a key; longer keys are "
                  "answered "
@@ -275,7 +289,8 @@ static void check_overlaps(const struct hg_conf *conf, struct hg_conf_errors *er
         for (size_t j = 0; j < conf->tenants_count; j++) {
             const struct hg_conf_tenant *b = &conf->tenants[j];
             bool told = j < i && b->lines[HG_CONF_TENANT_key_prefix];
-            if (i == j || told || b->disabled || a->upstream_index != b->upstream_index)
+            if (i == j || told || b->disabled || a->upstream_index != b->upstream_index ||
+                hg_conf_tenant_database(conf, a) != hg_conf_tenant_database(conf, b))
                 continue;
             if (is_prefix(a->effective_prefix, b->effective_prefix) ||
                 is_prefix(b->effective_prefix, a->effective_prefix))
@@ -381,6 +396,7 @@ static size_t faults(const struct hg_conf_errors *errs)
 int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     size_t before = faults(errs);
+    hg_conf_check_logins(conf, errs);
     check_prefixes(conf, errs);
     check_overlaps(conf, errs);
     check_limits(conf, errs);
@@ -398,7 +414,7 @@ int hg_conf_check(const struct hg_conf *conf, bool insecure, struct hg_conf_erro
     int rc = check_names(conf, errs);
     if (rc)
         return rc;
-    check_upstreams(conf, errs);
+    hg_conf_check_upstreams(conf, errs);
     rc = hg_conf_check_tenants(conf, errs);
     return faults(errs) > before ? -EINVAL : rc;
 }

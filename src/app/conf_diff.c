@@ -30,7 +30,12 @@ static void diff_option(struct diff *diff, const char *prefix, const struct hg_c
     char *from = hg_conf_value_text(option, before), *to = hg_conf_value_text(option, after);
     char path[200];
     snprintf(path, sizeof path, "%s%s", prefix, option->name);
-    if (!from || !to || strcmp(from, to) != 0)
+    if (option->type == HG_CONF_TYPE_SECRET && from && to) {
+        const char *old = *(char *const *)((const char *)before + option->offset);
+        const char *new = *(char *const *)((const char *)after + option->offset);
+        if (strcmp(old, new) != 0)
+            tell(diff, path, from, old[0] && new[0] ? "(another secret)" : to, option->at_run_time);
+    } else if (!from || !to || strcmp(from, to) != 0)
         tell(diff, path, from ? from : "?", to ? to : "?", option->at_run_time);
     free(from);
     free(to);

@@ -77,7 +77,6 @@ struct hg_conf_upstream {
 #define HG_UPSTREAM(name, type, ...) HG_CONF_FIELD_##type(name)
 #include "app/conf.def"
     unsigned lines[HG_CONF_UPSTREAM_COUNT];
-    size_t tenant_count; /* tenants that live here */
 };
 
 struct hg_conf_family {
@@ -91,7 +90,8 @@ struct hg_conf_tenant {
 #include "app/conf.def"
     unsigned lines[HG_CONF_TENANT_COUNT];
     size_t upstream_index;      /* in conf->upstreams; HG_CONF_NO_UPSTREAM only if disabled */
-    char *effective_prefix;     /* key prefix towards memcached, "" = none */
+    char *effective_prefix;     /* key prefix towards servers, "" = none */
+    size_t neighbours;          /* tenants whose keys lie in the same place */
     bool disabled;              /* its upstream is gone (state file only) */
     bool by_opcode;             /* made by CreateBucket */
     uint16_t data_limit_status; /* 0, or the status that refuses writes (0x35-0x38) */

@@ -134,25 +134,24 @@ static int check_upstream(struct hg_conf_upstream *upstream, const char *file,
                           struct hg_conf_errors *errs)
 {
     const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_UPSTREAM];
-    bool embedded = upstream->kind == HG_CONF_KIND_EMBEDDED;
-    enum hg_conf_for_kind wrong = embedded ? HG_CONF_FOR_MEMCACHED : HG_CONF_FOR_EMBEDDED;
+    bool is_memcached = upstream->kind == HG_CONF_KIND_MEMCACHED;
     const unsigned *lines = upstream->lines;
     int rc = 0;
     for (size_t i = 0; i < info->count; i++)
-        if (lines[i] && info->options[i].for_kind == wrong) {
+        if (lines[i] && (info->options[i].for_kinds & 1u << upstream->kind) == 0) {
             hg_conf_errors_add(
                 errs, file, lines[i], "'%s' has no effect on upstream '%s' of kind %s",
                 info->options[i].name, upstream->name, hg_conf_kind_name(upstream->kind));
             rc = -EINVAL;
         }
-    if (rc || embedded)
+    if (rc || upstream->kind == HG_CONF_KIND_EMBEDDED)
         return rc;
     if (!lines[HG_CONF_UPSTREAM_configuration]) {
         if (upstream->servers_count)
             return 0;
         hg_conf_errors_add(errs, file, lines[HG_CONF_UPSTREAM_name],
-                           "no servers for upstream '%s' (accepted: servers, or configuration)",
-                           upstream->name);
+                           "no servers for upstream '%s' (accepted: servers%s)", upstream->name,
+                           is_memcached ? ", or configuration" : "");
         return -EINVAL;
     }
     static const enum hg_conf_upstream_option doubles[] = {
@@ -183,8 +182,9 @@ static int parse_document(struct hg_conf *conf, const char *text, size_t len, co
     return walk.rc;
 }
 
-/* Everything after the text: defaults of lists, command line, what follows, the rules. */
-static int finish(struct hg_conf *conf, const struct hg_conf_overrides *overrides,
+/* Everything after the text: passwords from files, defaults of lists, command line, what follows,
+   the rules. */
+static int finish(struct hg_conf *conf, const struct hg_conf_overrides *overrides, bool read_files,
                   struct hg_conf_errors *errs)
 {
     int rc = 0;
@@ -192,9 +192,10 @@ static int finish(struct hg_conf *conf, const struct hg_conf_overrides *override
         int fault = check_upstream(&conf->upstreams[i], conf->file, errs);
         rc = fault ? fault : rc;
     }
-    if (rc)
-        return rc;
-    rc = hg_conf_default_lists(conf);
+    if (!rc && read_files)
+        rc = hg_conf_secrets_read(conf, errs);
+    if (!rc)
+        rc = hg_conf_default_lists(conf);
     if (!rc && overrides)
         rc = hg_conf_override(conf, overrides, errs);
     if (!rc)
@@ -202,14 +203,14 @@ static int finish(struct hg_conf *conf, const struct hg_conf_overrides *override
     return rc ? rc : hg_conf_check(conf, overrides && overrides->insecure, errs);
 }
 
-static int parse(const char *text, size_t len, const char *file,
+static int parse(const char *text, size_t len, const char *file, bool read_files,
                  const struct hg_conf_overrides *overrides, struct hg_conf **ret,
                  struct hg_conf_errors *errs)
 {
     struct hg_conf *conf = hg_conf_new(file);
     int rc = conf ? parse_document(conf, text, len, file, errs) : -ENOMEM;
     if (!rc)
-        rc = finish(conf, overrides, errs);
+        rc = finish(conf, overrides, read_files, errs);
     if (rc == -ENOMEM)
         hg_conf_errors_add(errs, file[0] ? file : NULL, 0, "out of memory");
     if (rc) {
@@ -229,7 +230,7 @@ int hg_conf_parse(const char *text, size_t len, const char *name,
                            FILE_MAX_BYTES);
         return -EINVAL;
     }
-    return parse(text, len, name, overrides, ret, errs);
+    return parse(text, len, name, false, overrides, ret, errs);
 }
 
 int hg_conf_load(const char *path, const struct hg_conf_overrides *overrides, struct hg_conf **ret,
@@ -238,13 +239,13 @@ int hg_conf_load(const char *path, const struct hg_conf_overrides *overrides, st
     char *text;
     size_t len;
     if (!path)
-        return parse("", 0, "", overrides, ret, errs);
+        return parse("", 0, "", false, overrides, ret, errs);
     int rc = hg_file_read(path, FILE_MAX_BYTES, &text, &len);
     if (rc) {
         hg_conf_errors_add(errs, NULL, 0, "cannot read '%s': %s", path, strerror(-rc));
         return rc;
     }
-    rc = parse(text, len, path, overrides, ret, errs);
+    rc = parse(text, len, path, true, overrides, ret, errs);
     free(text);
     return rc;
 }

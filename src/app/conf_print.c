@@ -32,6 +32,8 @@ static const char *type_of(const struct hg_conf_option *option)
         return "text";
     case HG_CONF_TYPE_NAME:
         return "name";
+    case HG_CONF_TYPE_SECRET:
+        return "secret";
     case HG_CONF_TYPE_ADDRESS:
         return "address";
     default:
@@ -41,9 +43,20 @@ static const char *type_of(const struct hg_conf_option *option)
 
 static const char *kind_of(const struct hg_conf_option *option)
 {
-    if (option->for_kind == HG_CONF_FOR_EMBEDDED)
+    switch (option->for_kinds) {
+    case HG_CONF_FOR_EMBEDDED:
         return "embedded only";
-    return option->for_kind == HG_CONF_FOR_MEMCACHED ? "memcached only" : "";
+    case HG_CONF_FOR_MEMCACHED:
+        return "memcached only";
+    case HG_CONF_FOR_REDIS_ONE:
+        return "redis only";
+    case HG_CONF_FOR_REDIS:
+        return "redis and redis-cluster only";
+    case HG_CONF_FOR_REMOTE:
+        return "not embedded";
+    default:
+        return "";
+    }
 }
 
 /* Each scope's place in the file. */
@@ -110,12 +123,17 @@ static const struct shown {
                                "    ring: ketama\n"
                                "    servers:\n"
                                "      - {address: 127.0.0.1:11311, weight: 1}\n"
-                               "      - {address: 127.0.0.1:11312, weight: 1}\n"},
+                               "      - {address: 127.0.0.1:11312, weight: 1}\n"
+                               "  - name: ledgers\n"
+                               "    kind: redis\n"
+                               "    servers: [{address: 127.0.0.1:6379}]\n"},
     {HG_CONF_SERVER_tenants,
      "tenants:\n"
      "  - {name: default, upstream: rows}\n"
      "  - {name: shop, upstream: cache, reserved: 5000, hard_limit: 20000}\n"
-     "  - {name: ledger, upstream: rows, reserved: 1666, hard_limit: unlimited}\n"},
+     "  - {name: ledger, upstream: ledgers, backend_database: 1, reserved: 1666, hard_limit: "
+     "unlimited}\n"
+     "  - {name: orders, upstream: ledgers, backend_database: 2, reserved: 1666}\n"},
 };
 
 static void sample_elements(FILE *to, enum hg_conf_scope scope)

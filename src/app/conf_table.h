@@ -17,6 +17,7 @@ enum hg_conf_type {
     HG_CONF_TYPE_BOOL,
     HG_CONF_TYPE_TEXT,
     HG_CONF_TYPE_NAME,
+    HG_CONF_TYPE_SECRET,
     HG_CONF_TYPE_ADDRESS,
     HG_CONF_TYPE_LISTENS,
     HG_CONF_TYPE_UPSTREAMS,
@@ -28,6 +29,8 @@ enum hg_conf_type {
 #undef HG_CONF_TYPE_OF_CHOICE
 };
 
+#define HG_CONF_SECRET_SHOWN "(secret)"
+
 enum hg_conf_scope {
     HG_CONF_SCOPE_SERVER,
     HG_CONF_SCOPE_LISTEN,
@@ -38,7 +41,15 @@ enum hg_conf_scope {
     HG_CONF_SCOPE_COUNT
 };
 
-enum hg_conf_for_kind { HG_CONF_FOR_ANY, HG_CONF_FOR_EMBEDDED, HG_CONF_FOR_MEMCACHED };
+/* Kinds of upstream that an option has a meaning for: bits, one for each kind. */
+enum hg_conf_for_kind {
+    HG_CONF_FOR_EMBEDDED = 1u << HG_CONF_KIND_EMBEDDED,
+    HG_CONF_FOR_MEMCACHED = 1u << HG_CONF_KIND_MEMCACHED,
+    HG_CONF_FOR_REDIS_ONE = 1u << HG_CONF_KIND_REDIS,
+    HG_CONF_FOR_REDIS = HG_CONF_FOR_REDIS_ONE | 1u << HG_CONF_KIND_REDIS_CLUSTER,
+    HG_CONF_FOR_REMOTE = HG_CONF_FOR_MEMCACHED | HG_CONF_FOR_REDIS,
+    HG_CONF_FOR_ANY = HG_CONF_FOR_EMBEDDED | HG_CONF_FOR_REMOTE,
+};
 
 struct hg_conf_option {
     const char *name;
@@ -49,7 +60,7 @@ struct hg_conf_option {
     const char *default_text; /* NULL: must be given */
     const char *unit;
     bool at_run_time;
-    enum hg_conf_for_kind for_kind;
+    unsigned for_kinds; /* enum hg_conf_for_kind */
     const char *sentence;
 };
 
@@ -86,6 +97,13 @@ void *hg_conf_option_array(const struct hg_conf_option *option, const void *obje
 void hg_conf_option_array_put(const struct hg_conf_option *option, void *object, void *array,
                               size_t count);
 
+/* Whether the field is a string of its own. */
+static inline bool hg_conf_option_is_text(const struct hg_conf_option *option)
+{
+    return option->type == HG_CONF_TYPE_TEXT || option->type == HG_CONF_TYPE_NAME ||
+           option->type == HG_CONF_TYPE_SECRET;
+}
+
 /* The names of a choice type, NULL for any other type; *ret_count of them. */
 const char *const *hg_conf_choice_names(enum hg_conf_type type, size_t *ret_count);
 
@@ -95,7 +113,7 @@ void hg_conf_value_accepts(const struct hg_conf_option *option, char *ret, size_
 HG_MUST_USE int hg_conf_value_set(const struct hg_conf_option *option, void *object,
                                   const char *text, struct hg_conf_why *why);
 /* The field as it would be written in a file (lists in short), on the heap; NULL when memory is
- * out. */
+   out. Of a secret only whether there is one: HG_CONF_SECRET_SHOWN. */
 char *hg_conf_value_text(const struct hg_conf_option *option, const void *object);
 
 /* All fields of a zeroed object to their defaults (lists to nothing). 0 or -ENOMEM; fini in both

@@ -24,7 +24,7 @@ static int init_field(const struct hg_conf_option *option, void *object)
         address->host = strdup("");
         return address->text && address->host ? 0 : -ENOMEM;
     }
-    if (option->type == HG_CONF_TYPE_NAME || option->type == HG_CONF_TYPE_TEXT) {
+    if (hg_conf_option_is_text(option)) {
         char **field = (char **)((char *)object + option->offset);
         *field = strdup("");
         return *field ? 0 : -ENOMEM;
@@ -69,7 +69,7 @@ void hg_conf_object_fini(enum hg_conf_scope scope, void *object)
             fini_list(option, object);
         else if (option->type == HG_CONF_TYPE_ADDRESS)
             hg_conf_address_fini(field);
-        else if (option->type == HG_CONF_TYPE_TEXT || option->type == HG_CONF_TYPE_NAME) {
+        else if (hg_conf_option_is_text(option)) {
             free(*(char **)field);
             *(char **)field = NULL;
         }
@@ -93,6 +93,7 @@ static int copy_tenant(const struct hg_conf_tenant *from, struct hg_conf_tenant 
     to->disabled = from->disabled;
     to->by_opcode = from->by_opcode;
     to->data_limit_status = from->data_limit_status;
+    to->neighbours = from->neighbours;
     if (!from->effective_prefix)
         return 0;
     to->effective_prefix = strdup(from->effective_prefix);
@@ -115,9 +116,6 @@ static int copy_list(const struct hg_conf_option *option, const void *from, void
                      : hg_conf_object_copy(scope, element, array + i * size);
         if (rc)
             return rc;
-        if (scope == HG_CONF_SCOPE_UPSTREAM)
-            ((struct hg_conf_upstream *)(void *)array)[i].tenant_count =
-                ((const struct hg_conf_upstream *)element)->tenant_count;
     }
     return 0;
 }
@@ -143,7 +141,7 @@ int hg_conf_object_copy(enum hg_conf_scope scope, const void *from, void *to)
             rc = copy_list(option, from, to);
         else if (option->type == HG_CONF_TYPE_ADDRESS)
             rc = copy_address(source, target);
-        else if (option->type == HG_CONF_TYPE_TEXT || option->type == HG_CONF_TYPE_NAME)
+        else if (hg_conf_option_is_text(option))
             rc = (*(char **)target = strdup(*(char *const *)source)) ? 0 : -ENOMEM;
         else
             memcpy(target, source, field_size(option));

@@ -16,7 +16,8 @@
 #define HG_CONF_LOG_LEVEL_VALUES(V) V(LOG_LEVEL_ERROR, "error") V(LOG_LEVEL_WARNING, "warning") \
     V(LOG_LEVEL_INFO, "info") V(LOG_LEVEL_DEBUG, "debug")
 #define HG_CONF_FREE_POOL_VALUES(V) V(FREE_POOL_FIRST_COME, "first-come") V(FREE_POOL_FAIR, "fair")
-#define HG_CONF_KIND_VALUES(V) V(KIND_EMBEDDED, "embedded") V(KIND_MEMCACHED, "memcached")
+#define HG_CONF_KIND_VALUES(V) V(KIND_EMBEDDED, "embedded") V(KIND_MEMCACHED, "memcached") \
+    V(KIND_REDIS, "redis") V(KIND_REDIS_CLUSTER, "redis-cluster")
 #define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") \
     V(SYNC_NEVER, "never")
 #define HG_CONF_RING_VALUES(V) V(RING_KETAMA, "ketama") V(RING_KETAMA_WEIGHTED, "ketama_weighted") \
@@ -25,6 +26,8 @@
     V(HASH_FNV1_64, "fnv1_64") V(HASH_FNV1A_64, "fnv1a_64") V(HASH_FNV1_32, "fnv1_32") \
     V(HASH_FNV1A_32, "fnv1a_32") V(HASH_JENKINS, "jenkins") V(HASH_MURMUR, "murmur") \
     V(HASH_MURMUR3, "murmur3")
+#define HG_CONF_LAYOUT_VALUES(V) V(LAYOUT_ITEM, "item") V(LAYOUT_PLAIN, "plain")
+#define HG_CONF_RANGES_VALUES(V) V(RANGES_AUTO, "auto") V(RANGES_ON, "on") V(RANGES_OFF, "off")
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")
@@ -43,6 +46,8 @@
     C(SYNC, hg_conf_sync, HG_CONF_SYNC_VALUES) \
     C(RING, hg_conf_ring, HG_CONF_RING_VALUES) \
     C(HASH, hg_conf_hash, HG_CONF_HASH_VALUES) \
+    C(LAYOUT, hg_conf_layout, HG_CONF_LAYOUT_VALUES) \
+    C(RANGES, hg_conf_ranges, HG_CONF_RANGES_VALUES) \
     C(MULTIGET, hg_conf_multiget, HG_CONF_MULTIGET_VALUES) \
     C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
     C(HOTKEY_MODE, hg_conf_hotkey_mode, HG_CONF_HOTKEY_MODE_VALUES) \
@@ -71,6 +76,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_BOOL(name)           bool name;
 #define HG_CONF_FIELD_TEXT(name)           char *name; /* never NULL */
 #define HG_CONF_FIELD_NAME(name)           char *name;
+#define HG_CONF_FIELD_SECRET(name)         char *name; /* a text that is never shown */
 #define HG_CONF_FIELD_ADDRESS(name)        struct hg_conf_address name;
 #define HG_CONF_FIELD_LOG_LEVEL(name)      enum hg_conf_log_level name;
 #define HG_CONF_FIELD_FREE_POOL(name)      enum hg_conf_free_pool name;
@@ -78,6 +84,8 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_SYNC(name)           enum hg_conf_sync name;
 #define HG_CONF_FIELD_RING(name)           enum hg_conf_ring name;
 #define HG_CONF_FIELD_HASH(name)           enum hg_conf_hash name;
+#define HG_CONF_FIELD_LAYOUT(name)         enum hg_conf_layout name;
+#define HG_CONF_FIELD_RANGES(name)         enum hg_conf_ranges name;
 #define HG_CONF_FIELD_MULTIGET(name)       enum hg_conf_multiget name;
 #define HG_CONF_FIELD_CREDIT_MODE(name)    enum hg_conf_credit_mode name;
 #define HG_CONF_FIELD_HOTKEY_MODE(name)    enum hg_conf_hotkey_mode name;

@@ -150,6 +150,7 @@ void hg_conf_value_accepts(const struct hg_conf_option *option, char *ret, size_
         snprintf(ret, size, "true, false");
         return;
     case HG_CONF_TYPE_TEXT:
+    case HG_CONF_TYPE_SECRET:
         snprintf(ret, size, "text of %" PRIu64 " to %" PRIu64 " bytes", option->min, option->max);
         return;
     case HG_CONF_TYPE_NAME:
@@ -170,8 +171,9 @@ static int refuse(const struct hg_conf_option *option, const char *text, const c
 {
     char accepts[256];
     hg_conf_value_accepts(option, accepts, sizeof accepts);
-    snprintf(why->text, sizeof why->text, "%s '%.80s' of '%s' (accepted: %s)", fault, text,
-             option->name, accepts);
+    snprintf(why->text, sizeof why->text, "%s '%.80s' of '%s' (accepted: %s)", fault,
+             option->type == HG_CONF_TYPE_SECRET ? HG_CONF_SECRET_SHOWN : text, option->name,
+             accepts);
     return -EINVAL;
 }
 
@@ -255,6 +257,7 @@ int hg_conf_value_set(const struct hg_conf_option *option, void *object, const c
         return 0;
     case HG_CONF_TYPE_TEXT:
     case HG_CONF_TYPE_NAME:
+    case HG_CONF_TYPE_SECRET:
         return set_text(option, field, text, why);
     case HG_CONF_TYPE_ADDRESS:
         return set_address(option, field, text, why);
@@ -334,6 +337,8 @@ char *hg_conf_value_text(const struct hg_conf_option *option, const void *object
     case HG_CONF_TYPE_TEXT:
     case HG_CONF_TYPE_NAME:
         return strdup(*(char *const *)field);
+    case HG_CONF_TYPE_SECRET:
+        return strdup((*(char *const *)field)[0] ? HG_CONF_SECRET_SHOWN : "");
     case HG_CONF_TYPE_ADDRESS:
         return strdup(((const struct hg_conf_address *)field)->text);
     default:

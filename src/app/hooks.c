@@ -76,12 +76,13 @@ static void answer_where(struct hg_job *job)
     } else if (key.len == 0 || key.len > HG_KEY_MAX_BYTES) {
         hg_job_fail(job, HG_STATUS_EINVAL, "where takes a key of 1 to %d bytes", HG_KEY_MAX_BYTES);
     } else {
+        struct hg_span prefix = hg_span(job->bucket->prefix, job->bucket->prefix_len);
         if (job->bucket->upstream != NULL)
             store = hg_worker_store(job->worker, job->bucket->upstream);
         if (store == NULL)
             hg_job_fail(job, HG_STATUS_EINTERNAL, "the store of the bucket could not be opened");
         else
-            hg_job_stat_bytes(job, key, hg_span_str(store->ops->where(store, key)));
+            hg_job_stat_bytes(job, key, hg_span_str(store->ops->where(store, prefix, key)));
     }
     hg_job_answer(job);
 }

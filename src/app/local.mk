@@ -14,7 +14,7 @@ libapp_a_SOURCES = \
 	src/app/conf_errors.c src/app/conf_errors.h \
 	src/app/conf_parse.c \
 	src/app/conf_print.c \
-	src/app/conf_ring.c \
+	src/app/conf_ring.c src/app/conf_stores.c \
 	src/app/conf_table.c src/app/conf_table.h \
 	src/app/conf_tree.c \
 	src/app/conf_type.h \

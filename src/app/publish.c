@@ -10,6 +10,7 @@
 
 #include "app/login.h"
 #include "app/process.h"
+#include "back/identity.h"
 #include "base/log.h"
 
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users)
@@ -124,6 +125,34 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
+static int identity_of(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
+                       const struct hg_bucket *bucket, uint32_t *ret_id)
+{
+    uint32_t id = hg_bucket_identity(bucket);
+    int rc = 0;
+    if (bucket->upstream != NULL)
+        rc = hg_upstream_identity(bucket->upstream, &conf->upstreams[tenant->upstream_index],
+                                  tenant, &id);
+    if (rc == 0)
+        *ret_id = id;
+    return rc;
+}
+
+/* All that its logins need is there, so that publishing it cannot fail. */
+static int add_identity(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
+                        const struct hg_bucket *bucket, char why[512])
+{
+    uint32_t id;
+    int rc = identity_of(conf, tenant, bucket, &id);
+    if (rc == -ENOSPC)
+        snprintf(why, 512,
+                 "tenant '%s' is one login too many: upstream '%s' has had %d since the start",
+                 tenant->name, bucket->upstream->name, HG_IDENTITIES_MAX);
+    else if (rc != 0)
+        snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
+    return rc;
+}
+
 static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
                        struct hg_directory *directory, char why[512])
 {
@@ -140,6 +169,9 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
         if (bucket == NULL)
             return -ENOMEM;
         directory->buckets[directory->bucket_count++] = bucket;
+        int rc = add_identity(conf, tenant, bucket, why);
+        if (rc != 0)
+            return rc;
     }
     qsort(directory->buckets, directory->bucket_count, sizeof directory->buckets[0], by_name);
     return 0;
@@ -226,6 +258,7 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
+    atomic_store(&bucket->shared, tenant->neighbours > 0);
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
 }
@@ -248,7 +281,6 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
 {
     for (size_t i = 0; i < conf->upstreams_count; i++) {
         struct hg_upstream *upstream = find_upstream(directory, conf->upstreams[i].name);
-        atomic_store(&upstream->shared, conf->upstreams[i].tenant_count > 1);
         hg_upstream_update(upstream, &conf->upstreams[i]);
     }
     for (size_t i = 0; i < conf->tenants_count; i++) {
@@ -258,6 +290,9 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
             hg_credit_bucket_init(&process->node, &bucket->credit, bucket->credit_lanes,
                                   tenant->reserved, tenant->hard_limit);
         set_bucket(bucket, tenant);
+        uint32_t identity;
+        if (identity_of(conf, tenant, bucket, &identity) == 0)
+            atomic_store(&bucket->identity, identity);
     }
 }
 

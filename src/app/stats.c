@@ -14,6 +14,7 @@
 
 #include "app/login.h"
 #include "app/rights.h"
+#include "back/pool_stats.h"
 #include "base/clock.h"
 #include "proto/status.h"
 
@@ -181,6 +182,12 @@ static void group_upstreams(struct hg_process *process, struct hg_job *job)
         hg_upstream_stats(process->directory->upstreams[i], job);
 }
 
+static void group_pool(struct hg_process *process, struct hg_job *job)
+{
+    for (size_t i = 0; i < process->directory->upstream_count; i++)
+        hg_upstream_pool_stats(process->directory->upstreams[i], job);
+}
+
 static void group_settings(struct hg_process *process, struct hg_job *job)
 {
     hg_conf_list(process->effective, hg_stats_setting, job);
@@ -253,6 +260,7 @@ static const struct group groups[] = {
      "credits: capacity, pool, what is held and why"},
     {"ops", false, STATS, group_ops, "count and latency of each operation"},
     {"upstreams", false, STATS, group_upstreams, "stores and their servers"},
+    {"pool", false, STATS, group_pool, "connections to servers, of each identity"},
     {"slow", false, NOTHING, hg_stats_slow, "the last slow requests; other tenants' need Stats"},
     {"hotkeys", true, NOTHING, hg_stats_hotkeys,
      "the hot keys of the last epoch, or of ten; other tenants' need Stats"},
@@ -286,8 +294,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
     if (group == NULL) {
         hg_job_fail(job, HG_STATUS_KEY_ENOENT,
                     "there is no such group (accepted: nothing, settings, threads, connections, "
-                    "buckets, bucket_details [NAME], throttle, ops, upstreams, slow, "
-                    "hotkeys [global|history] [NAME], hotkey_engine, where KEY, reset)");
+                    "buckets, bucket_details [NAME], throttle, ops, upstreams, pool, "
+                    "slow, hotkeys [global|history] [NAME], hotkey_engine, where KEY, reset)");
     } else if (group->needs == NOTHING ||
                hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {
         job->packets = true;
@@ -318,6 +326,9 @@ void hg_stats_describe(FILE *to)
     HG_HOT_STATS(HG_HOT_STAT)
     HG_HOT_WORKER_STATS(HG_HOT_STAT)
 #undef HG_HOT_STAT
+    fprintf(to, "\nof each identity on a server (stat pool):\n");
+    for (unsigned i = 0; i < HG_POOL_STATS; i++)
+        fprintf(to, "  %-22s %s\n", hg_pool_stat_rows[i].name, hg_pool_stat_rows[i].help);
     fprintf(to, "\noutcomes, of which each request has exactly one (outcome_NAME):\n");
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         fprintf(to, "  %-22s %s\n", hg_outcome_rows[o].name, hg_outcome_rows[o].text);

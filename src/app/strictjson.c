@@ -96,8 +96,7 @@ static const char *text_of(const struct hg_conf_option *option, const json_t *va
                            char number[24])
 {
     size_t count;
-    bool takes_text = hg_conf_choice_names(option->type, &count) ||
-                      option->type == HG_CONF_TYPE_TEXT || option->type == HG_CONF_TYPE_NAME;
+    bool takes_text = hg_conf_choice_names(option->type, &count) || hg_conf_option_is_text(option);
     bool takes_number = option->type == HG_CONF_TYPE_NUMBER || option->type == HG_CONF_TYPE_BYTES ||
                         option->type == HG_CONF_TYPE_UNITS;
     const char *text = json_string_value(value);
@@ -182,7 +181,10 @@ int hg_strictjson_set(const struct hg_conf_option *option, void *object, const j
     if (text)
         return hg_conf_value_set(option, object, text, why);
     hg_conf_value_accepts(option, accepts, sizeof accepts);
-    hg_strictjson_refuse(option->name, value, accepts, why);
+    if (option->type == HG_CONF_TYPE_SECRET)
+        SAY(why, "bad value of '%s' (accepted: %s)", option->name, accepts);
+    else
+        hg_strictjson_refuse(option->name, value, accepts, why);
     return -EINVAL;
 }
 
@@ -226,6 +228,8 @@ json_t *hg_strictjson_get(const struct hg_conf_option *option, const void *objec
     case HG_CONF_TYPE_BOOL:
         memcpy(&truth, field, sizeof truth);
         return json_boolean(truth);
+    case HG_CONF_TYPE_SECRET:
+        return json_string(*(char *const *)(const void *)field);
     default: {
         char *text = hg_conf_value_text(option, object);
         json_t *json = text ? json_string(text) : NULL;

@@ -12,9 +12,11 @@
 #define OPAQUE_AT    12
 #define INLINE_BYTES HG_OUT_SHARE_MIN /* a value below it lies behind its head, in one piece */
 
-static bool encode(struct hg_out *out, const struct hg_call *call, uint32_t opaque,
-                   uint8_t *ret_tag, enum hg_fault *ret_fault)
+static bool encode(const struct hg_dialect *dialect, struct hg_out *out, const struct hg_call *call,
+                   uint32_t opaque, uint8_t *ret_tag, uint8_t *ret_before, enum hg_fault *ret_fault)
 {
+    (void)dialect;
+    (void)ret_before;
     const struct hg_mcreq req = {
         .opcode = hg_mcreq_opcode(call->op),
         .opaque = opaque,
@@ -52,12 +54,41 @@ static bool encode(struct hg_out *out, const struct hg_call *call, uint32_t opaq
     return true;
 }
 
-static void encode_probe(struct hg_out *out, uint32_t opaque, uint8_t *ret_tag)
+/* SASL PLAIN: an empty identity to act as, the user, the password. */
+static void encode_plain(struct hg_out *out, const struct hg_identity *identity, uint32_t opaque)
 {
-    const struct hg_mcreq req = {.opcode = HG_OPCODE_NOOP, .opaque = opaque};
+    size_t user = strlen(identity->user), password = strlen(identity->password);
+    const struct hg_mcreq req = {.opcode = HG_OPCODE_SASL_AUTH,
+                                 .opaque = opaque,
+                                 .key = HG_SPAN_LIT("PLAIN"),
+                                 .value = hg_span(NULL, user + password + 2)};
     uint8_t *at = hg_out_reserve(out, HG_MCREQ_HEAD_MAX);
     hg_out_commit(out, hg_mcreq_encode_head(&req, at));
-    *ret_tag = HG_OPCODE_NOOP;
+    hg_out_put(out, HG_SPAN_LIT("\0"));
+    hg_out_put(out, hg_span(identity->user, user + 1));
+    hg_out_put(out, hg_span(identity->password, password));
+}
+
+static bool has_login(const struct hg_dialect *dialect, const struct hg_identity *identity)
+{
+    (void)dialect;
+    return identity != NULL && identity->user[0] != '\0';
+}
+
+static uint32_t encode_login(const struct hg_dialect *dialect, struct hg_out *out,
+                             const struct hg_identity *identity, bool rebind, bool probe,
+                             uint32_t opaque)
+{
+    (void)rebind;
+    bool login = has_login(dialect, identity);
+    if (login)
+        encode_plain(out, identity, opaque);
+    if (probe) {
+        const struct hg_mcreq req = {.opcode = HG_OPCODE_NOOP, .opaque = opaque};
+        uint8_t *at = hg_out_reserve(out, HG_MCREQ_HEAD_MAX);
+        hg_out_commit(out, hg_mcreq_encode_head(&req, at));
+    }
+    return (uint32_t)login + probe;
 }
 
 static void restamp(uint8_t *head, uint32_t opaque)
@@ -65,9 +96,12 @@ static void restamp(uint8_t *head, uint32_t opaque)
     hg_put_u32(head + OPAQUE_AT, opaque);
 }
 
-static enum hg_codec decode(const uint8_t *bytes, size_t have, uint32_t max_bytes,
+static enum hg_codec decode(const struct hg_dialect *dialect, void *reader, const uint8_t *bytes,
+                            size_t have, uint32_t max_bytes, const struct hg_due *due,
                             struct hg_reply *ret_reply)
 {
+    (void)dialect;
+    (void)reader;
     struct hg_mcreply reply;
     enum hg_codec codec = hg_mcreply_decode(bytes, have, max_bytes, &reply);
     if (codec == HG_BAD)
@@ -76,7 +110,8 @@ static enum hg_codec decode(const uint8_t *bytes, size_t have, uint32_t max_byte
     if (codec == HG_MORE)
         return HG_MORE;
     ret_reply->opaque = reply.opaque;
-    ret_reply->tag = reply.opcode;
+    ret_reply->tag = due->plain ? due->tag : reply.opcode;
+    ret_reply->again = HG_AGAIN_NO;
     ret_reply->result = (struct hg_result){.status = reply.status, .cas = reply.cas};
     struct hg_result *result = &ret_reply->result;
     if (reply.status != HG_STATUS_SUCCESS) {
@@ -106,7 +141,9 @@ static enum hg_codec decode(const uint8_t *bytes, size_t have, uint32_t max_byte
 const struct hg_dialect hg_dialect_memcached = {
     .name = "memcached",
     .encode = encode,
-    .encode_probe = encode_probe,
+    .has_login = has_login,
+    .encode_login = encode_login,
+    .can_rebind = true,
     .restamp = restamp,
     .decode = decode,
 };

@@ -253,8 +253,9 @@ static void embedded_cancel(struct hg_store *store, struct hg_call *call)
     call->place.waiting = call->place.pending = false;
 }
 
-static const char *embedded_where(struct hg_store *store, struct hg_span key)
+static const char *embedded_where(struct hg_store *store, struct hg_span prefix, struct hg_span key)
 {
+    (void)prefix;
     (void)key;
     return of_store(store)->shared->where;
 }

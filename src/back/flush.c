@@ -7,13 +7,14 @@
 struct part {
     struct hg_call call;
     struct flush *flush;
-    struct hg_pool *pool;
+    uint32_t server;
 };
 
 struct flush {
     struct hg_call *call; /* NULL: its client has gone */
     struct hg_result worst;
-    bool is_bad;   /* `worst` is no success */
+    bool is_bad; /* `worst` is no success */
+    uint32_t count;
     uint32_t left; /* parts without an answer; one more while they are submitted */
     struct part parts[];
 };
@@ -48,12 +49,12 @@ static void on_part_done(struct hg_call *call, const struct hg_result *result)
 static void on_part_room(struct hg_call *call)
 {
     struct part *part = HG_CONTAINER_OF(call, struct part, call);
-    (void)hg_pool_submit(part->pool, call);
+    (void)hg_remote_submit(hg_remote_of(call->place.store), part->server, call);
 }
 
-enum hg_submit hg_flush_submit(struct hg_memcached_store *store, struct hg_call *call)
+enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
 {
-    uint32_t count = store->shared->count;
+    uint32_t count = remote->count;
     struct flush *flush = calloc(1, sizeof *flush + count * sizeof flush->parts[0]);
     if (flush == NULL) {
         const struct hg_result result = {.fault = HG_FAULT_MEMORY};
@@ -61,8 +62,9 @@ enum hg_submit hg_flush_submit(struct hg_memcached_store *store, struct hg_call 
         return HG_SUBMIT_TAKEN;
     }
     flush->call = call;
+    flush->count = count;
     flush->left = count + 1;
-    call->sent_us = store->hub.loop->now_us;
+    call->sent_us = remote->hub.loop->now_us;
     call->place.link = NULL;
     call->place.waiting = false;
     call->place.pending = true;
@@ -70,24 +72,28 @@ enum hg_submit hg_flush_submit(struct hg_memcached_store *store, struct hg_call 
     for (uint32_t i = 0; i < count; i++) {
         struct part *part = &flush->parts[i];
         part->flush = flush;
-        part->pool = &store->pools[i];
+        part->server = i;
         part->call = (struct hg_call){
             .op = HG_OP_FLUSH,
             .tenant_id = call->tenant_id,
+            .identity = call->identity,
             .expiry = call->expiry,
             .now_us = call->now_us,
             .deadline_us = call->deadline_us,
             .on_done = on_part_done,
             .on_room = on_part_room,
         };
-        part->call.place.store = &store->base;
-        (void)hg_pool_submit(part->pool, &part->call);
+        part->call.place.store = &remote->base;
+        if (remote->kind->is_flushed != NULL && !remote->kind->is_flushed(remote, i))
+            flush->left--;
+        else
+            (void)hg_remote_submit(remote, i, &part->call);
     }
     settle(flush);
     return HG_SUBMIT_TAKEN;
 }
 
-void hg_flush_cancel(struct hg_memcached_store *store, struct hg_call *call)
+void hg_flush_cancel(struct hg_remote *remote, struct hg_call *call)
 {
     if (!call->place.pending)
         return;
@@ -96,11 +102,11 @@ void hg_flush_cancel(struct hg_memcached_store *store, struct hg_call *call)
     call->place.extra = NULL;
     flush->call = NULL;
     flush->left++; /* it must outlive the loop */
-    for (uint32_t i = 0; i < store->shared->count; i++) {
+    for (uint32_t i = 0; i < flush->count; i++) {
         struct hg_call *part = &flush->parts[i].call;
         if (!part->place.waiting)
             continue;
-        hg_memcached_cancel_one(store, part);
+        hg_remote_cancel(&remote->base, part);
         flush->left--;
     }
     settle(flush);

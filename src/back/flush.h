@@ -6,9 +6,9 @@
 #ifndef HG_BACK_FLUSH_H
 #define HG_BACK_FLUSH_H
 
-#include "back/memcached_in.h"
+#include "back/remote.h"
 
-enum hg_submit hg_flush_submit(struct hg_memcached_store *store, struct hg_call *call);
-void hg_flush_cancel(struct hg_memcached_store *store, struct hg_call *call);
+enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call);
+void hg_flush_cancel(struct hg_remote *remote, struct hg_call *call);
 
 #endif

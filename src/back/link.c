@@ -28,7 +28,12 @@ struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect
     if (link == NULL)
         return NULL;
     link->slots = calloc(slots, sizeof *link->slots);
-    if (link->slots == NULL) {
+    if (dialect->reader_new != NULL)
+        link->reader = dialect->reader_new(limits->max_reply);
+    if (link->slots == NULL || (link->reader == NULL && dialect->reader_new != NULL)) {
+        if (link->reader != NULL)
+            dialect->reader_free(link->reader);
+        free(link->slots);
         free(link);
         return NULL;
     }
@@ -53,6 +58,8 @@ void hg_link_free(struct hg_link *link)
     if (link == NULL)
         return;
     assert(link->fd < 0 && link->head == link->tail);
+    if (link->reader != NULL)
+        link->dialect->reader_free(link->reader);
     free(link->slots);
     free(link);
 }
@@ -86,6 +93,35 @@ void hg_link_end(struct hg_link *link, enum hg_link_why why, int error)
     hg_list_append(&link->hub->dead, &link->node);
 }
 
+/* Says what makes the connection link->identity's; READY at once if nothing is to be said. */
+static void log_in(struct hg_link *link, bool rebind)
+{
+    link->heard_us = link->hub->loop->now_us;
+    if (!rebind && hg_link_takes_early(link)) {
+        link->state = HG_LINK_READY; /* perhaps with calls already */
+        link->owner->on_ready(link);
+        if (link->state != HG_LINK_DEAD && !hg_out_empty(&link->out))
+            hg_hub_send_later(link->hub, &link->dirty_node);
+        return;
+    }
+    assert(link->head == link->tail);
+    uint32_t replies = link->dialect->encode_login(link->dialect, &link->out, link->identity,
+                                                   rebind, link->probe, link->tail);
+    assert(replies > 0 && replies <= UINT8_MAX);
+    link->state = HG_LINK_HANDSHAKE;
+    *slot_of(link, link->tail++) = (struct hg_link_slot){
+        .sent_us = link->heard_us, .expire_us = UINT64_MAX, .before = (uint8_t)(replies - 1)};
+    hg_hub_send_later(link->hub, &link->dirty_node);
+}
+
+void hg_link_rebind(struct hg_link *link, const struct hg_identity *identity)
+{
+    assert(link->state == HG_LINK_READY && link->head == link->tail);
+    link->identity = identity;
+    link->probe = false;
+    log_in(link, true);
+}
+
 /* The socket is connected. */
 static void come_up(struct hg_link *link)
 {
@@ -96,19 +132,7 @@ static void come_up(struct hg_link *link)
         hg_link_end(link, HG_LINK_MEMORY, -ENOMEM);
         return;
     }
-    link->heard_us = link->hub->loop->now_us;
-    if (link->probe) {
-        link->state = HG_LINK_HANDSHAKE;
-        assert(link->head == link->tail);
-        struct hg_link_slot *slot = slot_of(link, link->tail);
-        *slot = (struct hg_link_slot){.sent_us = link->heard_us, .expire_us = UINT64_MAX};
-        link->dialect->encode_probe(&link->out, link->tail++, &slot->tag);
-    } else {
-        link->state = HG_LINK_READY;
-        link->owner->on_ready(link);
-    }
-    if (link->state != HG_LINK_DEAD && !hg_out_empty(&link->out))
-        hg_hub_send_later(link->hub, &link->dirty_node);
+    log_in(link, false);
 }
 
 static bool set_socket(struct hg_link *link, int fd)
@@ -211,7 +235,9 @@ bool hg_link_submit(struct hg_link *link, struct hg_call *call, enum hg_fault *r
     assert(seq - link->head <= link->mask);
     struct hg_link_slot *slot = slot_of(link, seq);
     size_t before = link->out.bytes;
-    if (HG_UNLIKELY(!link->dialect->encode(&link->out, call, seq, &slot->tag, ret_fault)))
+    slot->before = 0;
+    if (HG_UNLIKELY(!link->dialect->encode(link->dialect, &link->out, call, seq, &slot->tag,
+                                           &slot->before, ret_fault)))
         return false;
     if (link->head == seq)
         link->heard_us = now_us;
@@ -243,6 +269,7 @@ static void forget(struct hg_link_slot *slot, struct hg_call *call)
     slot->call = NULL;
     call->place.link = NULL;
     call->place.pending = false;
+    hg_tie_end(call);
 }
 
 void hg_link_cancel(struct hg_link *link, struct hg_call *call)

@@ -1,7 +1,8 @@
 // link - one pipelined connection to a server
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   CONNECTING ─► [HANDSHAKE: probe sent] ─► READY ─► [DRAINING] ─► DEAD, freed after the turn
+//   CONNECTING ─► [HANDSHAKE: login, probe] ─► READY ─► [DRAINING] ─► DEAD, freed after the turn
+//                          └────── rebind, when empty ──┘
 //
 //   slots:   head                                tail     ring of 2^n, sequence number = opaque
 //             ▼                                   ▼
@@ -22,19 +23,23 @@
 #define HG_BACK_LINK_H
 
 #include "back/link_types.h"
+#include "back/tie.h"
 
 /* NULL when memory is out. It is not connected yet. */
 HG_MUST_USE struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect,
                                         const struct hg_link_limits *limits,
                                         const struct hg_link_owner *owner, void *pool,
                                         struct hg_upstream_counters *counters);
-/* Connects it to one of `addrs` (at least one; the owner's, until it is up), trying each in turn;
-   on_ready or on_end follow, perhaps before this returns. `probe`: ask something first, and be
-   READY when that is answered. */
+/* Connects it to one of `addrs` (at least one; the owner's, until it is up), trying each in turn,
+   and logs in as link->identity; on_ready or on_end follow, perhaps before this returns. `probe`:
+   ask something first, and be READY when that is answered. */
 void hg_link_connect(struct hg_link *link, const struct hg_addrs *addrs, bool probe);
 /* The same with a socket that is connected already. */
 void hg_link_adopt(struct hg_link *link, int fd, bool probe);
 void hg_link_end(struct hg_link *link, enum hg_link_why why, int error);
+/* Logs in as somebody else on the connection, which is READY and empty: on_ready or on_end follow.
+   Only if the dialect can. */
+void hg_link_rebind(struct hg_link *link, const struct hg_identity *identity);
 /* Takes nothing new, ends when it is empty. */
 void hg_link_drain(struct hg_link *link);
 /* For the hub only. */
@@ -55,6 +60,12 @@ static inline uint32_t hg_link_pending(const struct hg_link *link)
 static inline bool hg_link_has_room(const struct hg_link *link)
 {
     return link->tail - link->head < link->limits->depth && link->bytes < link->limits->max_bytes;
+}
+
+/* May calls be put on a link that is coming up? What it says first must be theirs. */
+static inline bool hg_link_takes_early(const struct hg_link *link)
+{
+    return !link->probe && !link->dialect->has_login(link->dialect, link->identity);
 }
 
 /* May a call follow that must not use another link? It would wait behind others for the sake of its

@@ -7,6 +7,7 @@
 #include "back/link_in.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -29,15 +30,33 @@ static bool is_bad(struct hg_link *link, const char *why)
     return false;
 }
 
-/* The reply of a slot whose call has gone, or of the probe. */
+/* A step of the login, or of what goes before a request. False when the link has ended. */
+static bool take_plain(struct hg_link *link, const struct hg_reply *reply)
+{
+    const struct hg_result *result = &reply->result;
+    if (HG_LIKELY(result->status == HG_STATUS_SUCCESS))
+        return true;
+    if (link->state != HG_LINK_HANDSHAKE)
+        return is_bad(link, "what goes before a request was refused");
+    bool rejected = result->status == HG_STATUS_AUTH_ERROR || result->status == HG_STATUS_EACCESS;
+    snprintf(link->denial, sizeof link->denial, "%.*s", (int)result->value.len,
+             (const char *)result->value.at);
+    hg_log_warn("server=%s msg=\"%s: %s\"", link->server,
+                rejected ? "the login was refused" : "the server is not ready", link->denial);
+    hg_link_end(link, rejected ? HG_LINK_REJECTED : HG_LINK_NO_CONNECT,
+                rejected ? -EACCES : -EAGAIN);
+    return false;
+}
+
+/* The reply of a slot whose call has gone, or the last of the login. */
 static bool take_uncalled(struct hg_link *link, const struct hg_reply *reply, struct tally *tally)
 {
     if (link->state != HG_LINK_HANDSHAKE) {
         tally->late++;
         return true;
     }
-    if (reply->result.status != HG_STATUS_SUCCESS)
-        return is_bad(link, "the probe was refused");
+    if (!take_plain(link, reply))
+        return false;
     link->state = HG_LINK_READY;
     link->owner->on_ready(link);
     return link->state != HG_LINK_DEAD;
@@ -53,6 +72,10 @@ static bool match(struct hg_link *link, struct hg_reply *reply, struct hg_blob *
         return is_bad(link, "a reply that nobody asked for");
     if (HG_UNLIKELY(reply->opaque != seq || reply->tag != slot->tag))
         return is_bad(link, "a reply to another request");
+    if (HG_UNLIKELY(slot->before > 0)) {
+        slot->before--;
+        return take_plain(link, reply);
+    }
     struct hg_call *call = slot->call;
     link->bytes -= slot->bytes;
     link->head = seq + 1;
@@ -65,13 +88,34 @@ static bool match(struct hg_link *link, struct hg_reply *reply, struct hg_blob *
     reply->result.server = link->server;
     call->place.link = NULL;
     call->place.pending = false;
+    if (HG_UNLIKELY(reply->again != HG_AGAIN_NO && link->owner->on_again != NULL)) {
+        link->owner->on_again(link, call, reply);
+        return link->state != HG_LINK_DEAD;
+    }
+    if (call->place.made_cas != 0 && reply->result.status == HG_STATUS_SUCCESS)
+        reply->result.cas = call->place.made_cas;
+    hg_tie_end(call);
     call->on_done(call, &reply->result);
     return true;
 }
 
-/* Keeps the beginning of a reply until the rest comes. */
+static enum hg_codec decode(struct hg_link *link, const uint8_t *at, size_t have,
+                            struct hg_reply *reply)
+{
+    const struct hg_link_slot *slot = &link->slots[link->head & link->mask];
+    const struct hg_due due = {.any = link->head != link->tail,
+                               .plain = slot->before > 0 || link->state == HG_LINK_HANDSHAKE,
+                               .tag = slot->tag,
+                               .opaque = link->head};
+    return link->dialect->decode(link->dialect, link->reader, at, have, link->limits->max_reply,
+                                 &due, reply);
+}
+
+/* Keeps the beginning of a reply until the rest comes, unless the reader has it. */
 static bool keep(struct hg_link *link, const uint8_t *at, size_t have, uint64_t total)
 {
+    if (total == 0)
+        return true;
     if (have < HG_DIALECT_HEAD_BYTES) {
         memcpy(link->start, at, have);
         link->part_have = have;
@@ -94,8 +138,7 @@ static bool parse(struct hg_link *link, const uint8_t *at, const uint8_t *end, s
 {
     while (at < end) {
         struct hg_reply reply;
-        enum hg_codec codec =
-            link->dialect->decode(at, (size_t)(end - at), link->limits->max_reply, &reply);
+        enum hg_codec codec = decode(link, at, (size_t)(end - at), &reply);
         if (HG_UNLIKELY(codec == HG_BAD))
             return is_bad(link, "bytes that are no reply");
         if (codec == HG_MORE)
@@ -112,8 +155,7 @@ static bool take_part(struct hg_link *link, struct tally *tally)
 {
     struct hg_blob *part = link->part;
     struct hg_reply reply;
-    enum hg_codec codec = link->dialect->decode(part->data, (size_t)link->part_total,
-                                                link->limits->max_reply, &reply);
+    enum hg_codec codec = decode(link, part->data, (size_t)link->part_total, &reply);
     link->part = NULL;
     link->part_total = link->part_have = 0;
     bool ok =
@@ -193,8 +235,8 @@ void hg_link_receive(struct hg_link *link)
     }
     if (link->state == HG_LINK_DRAINING && link->head == link->tail)
         hg_link_end(link, HG_LINK_LET_GO, 0);
-    else if (tally.in_time > 0)
-        link->owner->on_answers(link, tally.in_time, waited_us);
+    else if (tally.in_time + tally.late > 0)
+        link->owner->on_answers(link, tally.in_time, tally.late, waited_us);
 }
 
 void hg_link_on_readable(evutil_socket_t fd, short what, void *arg)

@@ -44,14 +44,15 @@ static void copy(struct cursor *cursor, size_t bytes, struct hg_link *to, uint32
 {
     uint8_t head[HG_DIALECT_HEAD_BYTES];
     struct hg_blob *blob;
-    size_t have = 0;
-    while (have < sizeof head) {
-        struct hg_span piece = next_piece(cursor, sizeof head - have, &blob);
+    size_t len = bytes < sizeof head ? bytes : sizeof head, have = 0;
+    while (have < len) {
+        struct hg_span piece = next_piece(cursor, len - have, &blob);
         memcpy(head + have, piece.at, piece.len);
         have += piece.len;
     }
-    to->dialect->restamp(head, opaque);
-    hg_out_put(&to->out, hg_span(head, sizeof head));
+    if (to->dialect->restamp != NULL)
+        to->dialect->restamp(head, opaque);
+    hg_out_put(&to->out, hg_span(head, len));
     while (have < bytes) {
         struct hg_span piece = next_piece(cursor, bytes - have, &blob);
         hg_out_put_blob(&to->out, blob, piece);

@@ -14,7 +14,9 @@
 #include "back/store.h"
 #include "back/upstream_stats.h"
 #include "base/attr.h"
+#include "core/balance_types.h"
 
+#define HG_LINK_DENIAL_MAX  200   /* bytes that are kept of why a login was refused */
 #define HG_LINK_LARGE_BYTES 65536 /* a value of this size holds up what is behind it */
 
 enum hg_link_state {
@@ -28,6 +30,7 @@ enum hg_link_state {
 enum hg_link_why {
     HG_LINK_REFUSED,    /* nobody listens there */
     HG_LINK_NO_CONNECT, /* the connection or the handshake failed otherwise */
+    HG_LINK_REJECTED,   /* the server does not let this identity in */
     HG_LINK_CLOSED,     /* by the server, or broken on the way */
     HG_LINK_GARBAGE,    /* a reply that is none, or not the one expected */
     HG_LINK_SILENT,     /* no byte for too long */
@@ -41,7 +44,8 @@ struct hg_link_slot {
     uint64_t expire_us;
     uint32_t bytes; /* of the request */
     uint8_t tag;
-    bool moved; /* came from another link, and does not move again */
+    uint8_t before; /* plain replies that come before the one to the request */
+    bool moved;     /* came from another link, and does not move again */
 };
 
 struct hg_link_limits {
@@ -58,11 +62,15 @@ struct hg_link_owner {
     void (*on_ready)(struct hg_link *link);
     /* A slot was freed while `full` was set, which the owner does and undoes. */
     void (*on_room)(struct hg_link *link);
-    /* Replies came, `in_time` of them for calls that still waited; the oldest had waited so long.
-       May end the link. */
-    void (*on_answers)(struct hg_link *link, uint32_t in_time, uint64_t waited_us);
+    /* Replies came, `in_time` of them for calls that still waited, `late` ones for others; the
+       oldest had waited so long. May end or rebind the link. */
+    void (*on_answers)(struct hg_link *link, uint32_t in_time, uint32_t late, uint64_t waited_us);
     /* The call is about to be answered HG_FAULT_TIMEOUT. */
     void (*on_timeout)(struct hg_link *link, const struct hg_call *call, uint64_t waited_us);
+    /* The server did not carry out the call and wants it said again; it is on no link any more. To
+       be submitted anew, or answered with reply->result; spans hold during this call only. NULL
+       where the dialect knows no such replies. */
+    void (*on_again)(struct hg_link *link, struct hg_call *call, const struct hg_reply *reply);
     /* The link is DEAD and closed; `was` is its last state. Every slot must be settled. */
     void (*on_end)(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error);
 };
@@ -91,10 +99,15 @@ struct hg_link {
     struct hg_list dirty_node;
     struct hg_list node; /* the owner's, while not DEAD */
     const struct hg_link_owner *owner;
-    void *pool;          /* the owner */
-    uint32_t pool_index; /* the owner's use */
+    void *pool;                  /* the owner */
+    uint32_t pool_index;         /* the owner's use */
+    bool live;                   /* the owner's: the breaker knows of it */
+    struct hg_balance_conn conn; /* the owner's */
     uint32_t keepalive_s;
-    const char *server; /* for results */
+    const char *server;                  /* for results */
+    const struct hg_identity *identity;  /* the owner's; may be NULL */
+    void *reader;                        /* the dialect's */
+    char denial[HG_LINK_DENIAL_MAX + 1]; /* what the server said when it refused the login */
     const struct hg_addrs *addrs;
     uint32_t tried; /* addresses that failed */
     int fd;

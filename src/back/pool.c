@@ -1,8 +1,9 @@
-// pool - the calls of one worker to one server: placing, waiting, waking
+// pool - the calls of one worker to one server as one identity: placing, waiting, waking
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/pool_in.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Woken calls may do as much work as a turn's worth of new ones. */
@@ -20,31 +21,57 @@ static struct hg_call *call_at(struct hg_list *node)
 
 static void wake(struct hg_hub_wake *hub_wake);
 
-void hg_pool_init(struct hg_pool *pool, struct hg_server *server, struct hg_hub *hub,
-                  const struct hg_pool_conf *conf, struct hg_resolver *resolver, uint32_t worker)
+void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
+                  const struct hg_identity *identity, struct hg_pool_counters *stats)
 {
     memset(pool, 0, sizeof *pool);
-    pool->server = server;
-    pool->hub = hub;
-    pool->conf = conf;
-    pool->resolver = resolver;
-    pool->worker = worker;
-    pool->counters = &server->counters[worker];
+    pool->domain = domain;
+    pool->server = domain->server;
+    pool->identity = identity;
+    pool->hub = domain->hub;
+    pool->conf = domain->conf;
+    pool->resolver = domain->resolver;
+    pool->worker = domain->worker;
+    pool->draining = domain->draining;
+    pool->closing = domain->closing;
+    pool->counters = &domain->server->counters[domain->worker];
+    pool->stats = stats;
     pool->waiting_end_us = UINT64_MAX;
-    pool->told_us = pool->swept_us = hub->loop->now_us;
+    pool->told_us = domain->hub->loop->now_us;
     hg_list_init(&pool->ready);
     hg_list_init(&pool->full);
     hg_list_init(&pool->waiting);
+    hg_list_init(&pool->node);
     hg_hub_wake_init(&pool->wake, wake);
     hg_retry_init(&pool->retry);
 }
 
 static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
 {
-    const struct hg_result result = {.fault = fault, .server = pool->server->address};
+    char text[256 + HG_LINK_DENIAL_MAX];
+    struct hg_result result = {.fault = fault, .server = pool->server->address};
+    if (HG_UNLIKELY(fault == HG_FAULT_DENIED)) {
+        int len = snprintf(text, sizeof text, "the server %.160s refuses the login of the %s: %s",
+                           pool->server->address, pool->identity->id == 0 ? "upstream" : "tenant",
+                           pool->denial);
+        result.value = hg_span(text, (size_t)len);
+    }
     call->place.pending = false;
+    hg_tie_end(call);
     call->on_done(call, &result);
     return HG_SUBMIT_TAKEN;
+}
+
+/* No link has room for a call: the planner says what is to be done about it. */
+static void ask_planner(struct hg_pool *pool)
+{
+    struct hg_domain *domain = pool->domain;
+    if (HG_UNLIKELY(pool->denied))
+        hg_pool_check_denial(pool);
+    hg_domain_list(domain, pool);
+    const struct hg_balance_plan plan =
+        hg_balance_plan_acquire(&domain->balance, &pool->block, pool->hub->loop->now_us);
+    hg_domain_carry_out(domain, &plan, true);
 }
 
 struct hg_link *hg_pool_pick(struct hg_pool *pool)
@@ -57,7 +84,7 @@ struct hg_link *hg_pool_pick(struct hg_pool *pool)
         if (!hg_link_is_large(link_at(other)))
             return link_at(other);
     }
-    hg_pool_grow(pool);
+    ask_planner(pool);
     node = hg_list_first(&pool->ready);
     return node == NULL ? NULL : link_at(node);
 }
@@ -76,14 +103,42 @@ void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
 
 static void count_waiting(struct hg_pool *pool, int n)
 {
+    struct hg_domain *domain = pool->domain;
     pool->waiting_count += (uint32_t)n;
-    hg_counter_set(&pool->counters->values[HG_UPSTREAM_WAITING], pool->waiting_count);
+    domain->waiting_count += (uint32_t)n;
+    hg_counter_set(&pool->counters->values[HG_UPSTREAM_WAITING], domain->waiting_count);
 }
 
-/* Is there nothing to wait for: no connection that may get room, and none that comes up? */
-static bool is_in_vain(const struct hg_pool *pool)
+/* The planner hears of those that wait for any link. */
+static void begin_to_wait(struct hg_pool *pool, uint64_t since_us)
 {
-    return pool->coming == NULL && (pool->hung || (pool->draining && pool->link_count == 0));
+    hg_domain_list(pool->domain, pool);
+    hg_balance_wait_begin(&pool->domain->balance, &pool->block, since_us);
+}
+
+static void end_to_wait(struct hg_pool *pool)
+{
+    uint64_t oldest_us = pool->hub->loop->now_us;
+    HG_LIST_EACH(node, &pool->waiting)
+    {
+        if (call_at(node)->place.extra != NULL)
+            continue;
+        oldest_us = call_at(node)->place.since_us;
+        break;
+    }
+    hg_balance_wait_end(&pool->domain->balance, &pool->block, oldest_us);
+}
+
+/* Is there nothing to wait for: no connection that may get room, and none that comes up? Then
+ *ret_fault says what keeps them away. */
+static bool is_in_vain(const struct hg_pool *pool, enum hg_fault *ret_fault)
+{
+    *ret_fault = pool->denied ? HG_FAULT_DENIED : HG_FAULT_DOWN;
+    if (HG_UNLIKELY(!hg_server_may_send(pool->server)))
+        return true;
+    if (HG_UNLIKELY(pool->hung))
+        return pool->block.coming + pool->block.incoming == 0;
+    return (pool->denied || pool->draining) && !hg_pool_has_source(pool);
 }
 
 static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
@@ -95,9 +150,10 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_FULL, 1);
         return refuse(pool, call, HG_FAULT_QUEUE_FULL);
     }
-    if (is_in_vain(pool)) {
+    enum hg_fault fault;
+    if (is_in_vain(pool, &fault)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
-        return refuse(pool, call, HG_FAULT_DOWN);
+        return refuse(pool, call, fault);
     }
     uint64_t since_us = again ? pool->waking_since_us : now_us;
     uint64_t end_us = since_us + pool->conf->queue_timeout_us;
@@ -120,8 +176,11 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         hg_list_prepend(&pool->waiting, &call->place.node);
     else
         hg_list_append(&pool->waiting, &call->place.node);
-    pool->waiting_bound += bound != NULL;
     count_waiting(pool, 1);
+    if (bound != NULL)
+        pool->waiting_bound++;
+    else
+        begin_to_wait(pool, since_us);
     if (!again && bound == NULL && !hg_list_empty(&pool->ready))
         hg_pool_wake_later(pool); /* those in front wait for other links */
     return HG_SUBMIT_WAIT;
@@ -140,7 +199,7 @@ static struct hg_link *bound_link(const struct hg_pool *pool, const struct hg_ca
 /* What hangs is used only if no other connection can be tried now, and none has failed yet. */
 static struct hg_link *pick_hung(struct hg_pool *pool)
 {
-    hg_pool_grow(pool);
+    hg_pool_connect(pool);
     return pool->coming != NULL || pool->trial_failed ? NULL : hg_pool_pick(pool);
 }
 
@@ -164,6 +223,10 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
         return refuse(pool, call, HG_FAULT_DOWN);
     }
+    if (HG_UNLIKELY(!pool->block.active))
+        hg_domain_list(pool->domain, pool);
+    if (HG_LIKELY(call != pool->waking))
+        hg_balance_arrived(&pool->domain->balance, &pool->block, pool->hub->loop->now_us);
     struct hg_link *bound = NULL;
     bool behind = false;
     if (HG_UNLIKELY(call->after != NULL && call->after->place.store == call->place.store))
@@ -171,16 +234,20 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
     if (HG_UNLIKELY(behind))
         return wait_in_line(pool, call, bound);
     if (HG_UNLIKELY(bound != NULL))
-        link = bound->state == HG_LINK_READY && hg_link_has_slack(bound) ? bound : NULL;
+        link = hg_pool_link_is_open(bound) && hg_link_has_slack(bound) ? bound : NULL;
     else if (HG_UNLIKELY(pool->hung))
         link = pick_hung(pool);
     else if (HG_LIKELY(pool->waiting_count == pool->waiting_bound || may_pass(pool, call)))
         link = hg_pool_pick(pool);
+    else
+        ask_planner(pool); /* those in front may be too many for what comes */
     if (HG_UNLIKELY(link == NULL))
         return wait_in_line(pool, call, bound);
     enum hg_fault fault = HG_FAULT_INTERNAL;
     if (HG_UNLIKELY(!hg_link_submit(link, call, &fault)))
         return refuse(pool, call, fault);
+    if (HG_UNLIKELY(link->conn.state == HG_BALANCE_IDLE))
+        hg_balance_conn_busy(&pool->domain->balance, &link->conn, pool->hub->loop->now_us);
     hg_pool_note_use(pool, link);
     pool->sent_untold++;
     hg_upstream_count(pool->counters, HG_UPSTREAM_REQUESTS, 1);
@@ -192,13 +259,17 @@ static void leave_line(struct hg_pool *pool, struct hg_call *call)
 {
     hg_list_remove(&call->place.node);
     call->place.waiting = false;
-    pool->waiting_bound -= call->place.extra != NULL;
     count_waiting(pool, -1);
+    if (call->place.extra != NULL)
+        pool->waiting_bound--;
+    else
+        end_to_wait(pool);
 }
 
 void hg_pool_cancel(struct hg_pool *pool, struct hg_call *call)
 {
     leave_line(pool, call);
+    hg_tie_end(call);
 }
 
 void hg_pool_wake_later(struct hg_pool *pool)
@@ -222,8 +293,16 @@ static bool can_go(struct hg_pool *pool, const struct hg_call *call)
 {
     const struct hg_link *bound = call->place.extra;
     if (bound != NULL)
-        return bound->state == HG_LINK_READY && hg_link_has_slack(bound);
+        return hg_pool_link_is_open(bound) && hg_link_has_slack(bound);
     return !hg_list_empty(&pool->ready);
+}
+
+/* Do calls wait for more connections than are on their way? */
+static bool is_short(const struct hg_pool *pool)
+{
+    const struct hg_balance_block *block = &pool->block;
+    uint64_t room = (uint64_t)(block->coming + block->incoming) * pool->conf->link.depth;
+    return block->waiters > room;
 }
 
 /* Lets as many calls try again as there is room for, oldest first. */
@@ -258,9 +337,10 @@ static void wake(struct hg_hub_wake *hub_wake)
     hg_list_splice(&pool->waiting, &skipped);
     if (hg_list_empty(&pool->waiting))
         return;
-    if (hg_list_empty(&pool->ready))
-        hg_pool_grow(pool);
-    else if (budget == 0)
+    if (hg_list_empty(&pool->ready)) {
+        if (is_short(pool))
+            ask_planner(pool);
+    } else if (budget == 0)
         hg_hub_wake_later(pool->hub, &pool->wake);
     /* else they are bound to full links, which will tell */
 }
@@ -285,6 +365,7 @@ void hg_pool_unbind(struct hg_pool *pool, const struct hg_link *link)
             continue;
         call_at(node)->place.extra = NULL;
         pool->waiting_bound--;
+        begin_to_wait(pool, call_at(node)->place.since_us);
     }
 }
 
@@ -323,9 +404,14 @@ static void expire_waiting(struct hg_pool *pool, uint64_t now_us)
 bool hg_pool_tick(struct hg_pool *pool, uint64_t now_us)
 {
     bool busy = hg_pool_tick_links(pool, now_us);
+    enum hg_fault fault;
+    if (HG_UNLIKELY(pool->denied))
+        hg_pool_check_denial(pool);
     if (pool->waiting_count > 0) {
-        if (!hg_server_may_send(pool->server) || is_in_vain(pool))
+        if (!hg_server_may_send(pool->server))
             hg_pool_fail_waiting(pool, HG_FAULT_DOWN);
+        else if (is_in_vain(pool, &fault))
+            hg_pool_fail_waiting(pool, fault);
         else if (now_us >= pool->waiting_end_us)
             expire_waiting(pool, now_us);
         hg_pool_wake_later(pool);
@@ -336,7 +422,6 @@ bool hg_pool_tick(struct hg_pool *pool, uint64_t now_us)
 void hg_pool_drain(struct hg_pool *pool)
 {
     pool->draining = true;
-    hg_pool_tick(pool, pool->hub->loop->now_us);
 }
 
 void hg_pool_fini(struct hg_pool *pool)

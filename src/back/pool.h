@@ -1,17 +1,22 @@
-// pool - the connections of one worker to one server, and the calls that wait for them
+// pool - the connections of one worker to one server as one identity, and the calls that wait
 // SPDX-License-Identifier: BSD-3-Clause
 //
 //   submit ─► link with room, most recently used first ─► sent at the end of the turn
-//      │ none: open another if that is allowed ...
+//      │ none: the domain's planner is asked for another ...
 //      └─► ... and wait in line, until a slot is free, a link comes up, or it takes too long
 //
-// Packed, not spread: a second link is used when the first has no room left or a large value is on
-// its way there, and opened only when none has room. One link is made at a time. None is made
-// while all are stuck (their oldest request has waited unusually long): more links would not help a
-// server that does not answer. In which order, and how many, is plain here; a planner that moves
-// links between blocks takes the place of hg_pool_grow and of the closing of idle links.
+// A pool is a block of its domain (domain.h), where a planner decides who gets connections; the
+// pool makes them, uses them and watches them.
 //
-//   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, or draining
+// Packed, not spread: a second link is used when the first has no room left or a large value is on
+// its way there, and wanted only when none has room. One link is made at a time. None is made
+// while all of the domain are stuck (their oldest request has waited unusually long): more links
+// would not help a server that does not answer. A pool that has none may try all the same, one pool
+// at a time.
+//
+//   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, being bound to
+//   this
+//           identity, or drained for another pool
 //
 // Waiting calls have no link. One that must use the link of an earlier call of its client is bound
 // to it: it may exceed the depth (by as much again), and if it has to wait all the same, others
@@ -23,7 +28,9 @@
 //
 // The server's breaker is asked before each connect and told of everything. While it is open, calls
 // are refused at once, and one worker of the process connects and asks NOOP. Other connections,
-// too, have to answer a NOOP before they are used when they replace one that failed.
+// too, have to answer a NOOP before they are used when they replace one that failed. A login that
+// is refused says nothing of the server: the pool makes no connection for a while, and calls that
+// no connection is left for are refused (HG_FAULT_DENIED).
 //
 // Belongs to the worker's thread.
 #ifndef HG_BACK_POOL_H
@@ -39,22 +46,33 @@
 #include "back/resolve.h"
 #include "back/server.h"
 #include "back/store.h"
+#include "back/pool_stats.h"
 #include "base/attr.h"
+#include "core/balance_types.h"
 #include "core/retry.h"
 
 /* Requests of a client that follow the one that had waited, before the next client's. */
 #define HG_POOL_BURST 15
 
+struct hg_pool;
+struct hg_domain;
+struct hg_remote;
+
 /* Of all pools of a store. */
 struct hg_pool_conf {
     const struct hg_dialect *dialect;
+    struct hg_remote *store;
+    /* As a link's owner's; NULL where the dialect knows no such replies. */
+    void (*on_again)(struct hg_remote *store, struct hg_pool *pool, struct hg_link *link,
+                     struct hg_call *call, const struct hg_reply *reply);
     struct hg_link_limits link;
-    uint32_t share;     /* connections that this worker may have to a server */
-    uint32_t queue_max; /* calls that may wait */
+    uint32_t share;     /* connections to a server that this worker may lease at most */
+    uint32_t queue_max; /* calls that may wait, of each pool */
     uint32_t keepalive_s;
     uint64_t connect_timeout_us;
     uint64_t queue_timeout_us;
-    uint64_t idle_us; /* an idle link is closed after so long; one is kept */
+    uint64_t idle_us;     /* an idle link is closed after so long */
+    uint64_t min_hold_us; /* a link stays with a pool for at least so long */
 };
 
 struct hg_pool {
@@ -62,16 +80,18 @@ struct hg_pool {
     struct hg_hub *hub;
     const struct hg_pool_conf *conf;
     struct hg_upstream_counters *counters;
+    struct hg_domain *domain;
     struct hg_list ready, full; /* hg_link.node */
     struct hg_list waiting;     /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
-    uint32_t waiting_bound;  /* of these, bound to a link: nobody waits behind them */
-    uint32_t sent_untold;    /* requests that the breaker has not heard of */
-    uint64_t waiting_end_us; /* no waiting call's time is over before */
-    struct hg_call *waking;  /* is in its on_room */
+    uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */
+    uint32_t sent_untold;               /* requests that the breaker has not heard of */
+    uint32_t burst;                     /* further calls that may come with the one that is woken */
+    struct hg_call *waking;             /* is in its on_room */
+    struct hg_balance_block block;      /* the planner's */
+    const struct hg_identity *identity; /* whose connections these are */
+    uint64_t waiting_end_us;            /* no waiting call's time is over before */
     uint64_t waking_since_us;
-    uint32_t burst;    /* further calls that may come with the one that is woken */
-    uint64_t usual_us; /* moving average of how long a reply takes */
     struct hg_hub_wake wake;
     struct hg_retry retry;
     uint32_t worker;
@@ -82,20 +102,29 @@ struct hg_pool {
     struct hg_link **links; /* all that are not DEAD */
     uint32_t link_count, link_cap;
     uint32_t up_count;      /* READY or DRAINING */
-    struct hg_link *coming; /* the one that comes up; perhaps its name is still looked up */
+    struct hg_link *coming; /* the one that is made; perhaps its name is still looked up */
     enum hg_breaker_connect coming_kind;
-    bool in_doubt;          /* the last one failed: the next must answer before it is used */
-    uint64_t coming_end_us; /* when it is given up */
-    uint64_t ask_again_us;  /* the breaker said: not before */
-    uint64_t told_us;       /* when the breaker last heard how much was sent */
-    uint64_t swept_us;      /* when idle links were last looked for */
+    bool in_doubt;    /* the last one failed: the next must answer before it is used */
+    uint64_t told_us; /* when the breaker last heard how much was sent */
     struct hg_resolver *resolver;
     struct hg_resolve *resolve; /* under way */
     struct hg_addrs addrs;      /* for `coming` */
+
+    bool no_rebind; /* the server refused the login on a connection that had one */
+    bool denied;    /* the server refused the login ... */
+    char denial[HG_LINK_DENIAL_MAX + 1]; /* ... and said this */
+    uint32_t denials;                    /* in a row */
+    uint64_t denied_until_us;            /* no further attempt before */
+
+    struct hg_list node; /* of the domain, while the planner knows the block */
+    bool listed;
+    struct hg_pool_counters *stats;
+    struct hg_pool_totals totals;
 };
 
-void hg_pool_init(struct hg_pool *pool, struct hg_server *server, struct hg_hub *hub,
-                  const struct hg_pool_conf *conf, struct hg_resolver *resolver, uint32_t worker);
+/* `stats`: the set of the worker and the identity. */
+void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
+                  const struct hg_identity *identity, struct hg_pool_counters *stats);
 /* Answers every call (HG_FAULT_LOST), ends every link. */
 void hg_pool_fini(struct hg_pool *pool);
 

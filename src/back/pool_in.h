@@ -1,19 +1,45 @@
-// pool_in - what the two halves of a pool, calls and connections, know of each other
+// pool_in - what the parts of a pool, calls and connections, and its domain know of each other
 // SPDX-License-Identifier: BSD-3-Clause
 #ifndef HG_BACK_POOL_IN_H
 #define HG_BACK_POOL_IN_H
 
+#include "back/domain.h"
 #include "back/pool.h"
+
+/* making connections (pool_connect.c) */
+
+/* Begins to make a connection, if one may be made now. */
+void hg_pool_connect(struct hg_pool *pool);
+/* May one be made now, if there is capacity? Then the breaker counts it: *ret_how. */
+HG_MUST_USE bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how);
+/* The breaker has counted one that is not made after all. */
+void hg_pool_abandon(struct hg_pool *pool, enum hg_breaker_connect how);
+/* A link that belongs to the pool and is not connected; NULL when memory is out. */
+struct hg_link *hg_pool_add_link(struct hg_pool *pool);
+/* Connects such a link, which the planner knows as coming. */
+void hg_pool_begin(struct hg_pool *pool, struct hg_link *link, enum hg_breaker_connect how);
+/* The server refused the login: there is no other attempt for a while. */
+void hg_pool_deny(struct hg_pool *pool);
+/* It may be tried again, if the while is over. */
+void hg_pool_check_denial(struct hg_pool *pool);
+/* Has the oldest request of every link waited longer than this? */
+bool hg_pool_all_waited(const struct hg_pool *pool, uint64_t limit_us);
 
 /* connections (pool_links.c) */
 
-/* Begins to make a connection, if one may be made now. */
-void hg_pool_grow(struct hg_pool *pool);
+/* Room for one more link; false when memory is out. */
+HG_MUST_USE bool hg_pool_make_room(struct hg_pool *pool);
+/* The link, which is up and empty, becomes `to`'s, which has room for it: it is to log in anew. */
+void hg_pool_hand_over(struct hg_link *link, struct hg_pool *to);
+/* The link, which is up, is found by calls: at once, or when it has room. */
+void hg_pool_offer(struct hg_link *link);
 /* Looks after all links; true while there is something to look after. */
 bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us);
 /* Tells the breaker how much was sent. */
 void hg_pool_tell_sent(struct hg_pool *pool, uint64_t now_us);
 void hg_pool_end_links(struct hg_pool *pool);
+
+extern const struct hg_link_owner hg_pool_link_owner;
 
 /* calls (pool.c) */
 
@@ -27,5 +53,32 @@ void hg_pool_wake_later(struct hg_pool *pool);
 struct hg_link *hg_pool_pick(struct hg_pool *pool);
 /* A call was put on the READY link: it is the most recently used one, or full. */
 void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link);
+
+/* Can any connection serve the pool's calls without a new one being made? */
+static inline bool hg_pool_has_source(const struct hg_pool *pool)
+{
+    return hg_balance_has_source(&pool->block);
+}
+
+/* Is the link up, and takes calls? Not if it is drained for another pool. */
+static inline bool hg_pool_link_is_open(const struct hg_link *link)
+{
+    return link->state == HG_LINK_READY && link->conn.state != HG_BALANCE_DRAINING;
+}
+
+static inline struct hg_pool *hg_pool_of_block(struct hg_balance_block *block)
+{
+    return HG_CONTAINER_OF(block, struct hg_pool, block);
+}
+
+static inline struct hg_pool *hg_pool_of_node(struct hg_list *node)
+{
+    return HG_CONTAINER_OF(node, struct hg_pool, node);
+}
+
+static inline struct hg_link *hg_pool_link_of_conn(struct hg_balance_conn *conn)
+{
+    return HG_CONTAINER_OF(conn, struct hg_link, conn);
+}
 
 #endif

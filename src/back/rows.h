@@ -40,7 +40,7 @@ struct hg_row_call {
     /* what is asked: set before hg_rows_submit, and holds until on_done */
     struct hg_store *store;
     enum hg_api api; /* a row of the other API is refused */
-    uint32_t tenant_id;
+    uint32_t tenant_id, identity;
     struct hg_span prefix;
     struct hg_span key; /* hg_rowdoc_key */
     uint32_t key_hash;

@@ -45,9 +45,12 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
     server->addrs.count = server->named ? 0 : 1;
     server->address = strdup(address);
     server->counters = aligned_alloc(HG_CACHE_LINE, workers * sizeof(struct hg_upstream_counters));
-    if (server->address == NULL || server->counters == NULL) {
+    server->boards = calloc(workers, sizeof *server->boards);
+    if (server->address == NULL || server->counters == NULL || server->boards == NULL ||
+        hg_lease_init(&server->lease, max_connections, workers) != 0) {
         free(server->address);
         free(server->counters);
+        free(server->boards);
         return -ENOMEM;
     }
     memset(server->counters, 0, workers * sizeof(struct hg_upstream_counters));
@@ -59,6 +62,10 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
 void hg_server_fini(struct hg_server *server)
 {
     pthread_mutex_destroy(&server->lock);
+    hg_lease_fini(&server->lease);
+    for (uint32_t w = 0; w < server->workers; w++)
+        hg_pool_board_fini(&server->boards[w]);
+    free(server->boards);
     free(server->address);
     free(server->counters);
 }
@@ -68,6 +75,14 @@ void hg_server_sum(const struct hg_server *server, uint64_t *sums)
     memset(sums, 0, HG_UPSTREAM_STATS * sizeof sums[0]);
     for (uint32_t w = 0; w < server->workers; w++)
         hg_upstream_counters_add(&server->counters[w], sums);
+}
+
+void hg_server_sum_pools(const struct hg_server *server, struct hg_pool_sum *sums, uint32_t count)
+{
+    memset(sums, 0, count * sizeof sums[0]);
+    sums[0].known = true; /* the upstream's own */
+    for (uint32_t w = 0; w < server->workers; w++)
+        hg_pool_board_add(&server->boards[w], sums, count);
 }
 
 const char *hg_server_state(const struct hg_server *server)
@@ -150,6 +165,13 @@ void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed,
 {
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_lost(&server->breaker, failed, now_us);
+    leave(server, worker, was);
+}
+
+void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_unready(&server->breaker, now_us);
     leave(server, worker, was);
 }
 

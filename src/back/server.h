@@ -13,13 +13,16 @@
 #include <stdint.h>
 
 #include "back/addrs.h"
+#include "back/lease.h"
+#include "back/pool_stats.h"
 #include "back/upstream_stats.h"
 #include "base/attr.h"
 #include "core/breaker.h"
 
 struct hg_server {
     struct hg_breaker breaker;
-    bool named; /* the address is a name, to be resolved at each reconnect */
+    struct hg_lease lease; /* of its connections, between the workers */
+    bool named;            /* the address is a name, to be resolved at each reconnect */
     uint32_t index;
     uint32_t workers;
     const char *upstream; /* names for texts */
@@ -30,6 +33,7 @@ struct hg_server {
     uint64_t resolved_us;                  /* when they were found; under the lock */
     _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
     struct hg_upstream_counters *counters; /* one set for each worker */
+    struct hg_pool_board *boards;          /* one for each worker */
 };
 
 /* 0, -ENOMEM, or -EINVAL when `address` is none. `upstream` and `changes` are referred
@@ -47,6 +51,9 @@ static inline bool hg_server_may_send(const struct hg_server *server)
 
 /* Sums over the workers; `sums` has HG_UPSTREAM_STATS numbers. From any thread. */
 void hg_server_sum(const struct hg_server *server, uint64_t *sums);
+/* The same of each identity: `sums` has room for `count`, at least 1, and is zeroed first. From any
+ * thread. */
+void hg_server_sum_pools(const struct hg_server *server, struct hg_pool_sum *sums, uint32_t count);
 /* "closed", "open", "half-open", "ramp". From any thread. */
 const char *hg_server_state(const struct hg_server *server);
 void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_max_us);
@@ -63,6 +70,7 @@ void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_br
 void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
                               enum hg_breaker_connect kind);
 void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us);
+void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us);
 void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
 void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,

@@ -39,6 +39,9 @@
 
 struct hg_store;
 struct hg_link;
+struct hg_tie;
+
+struct hg_range_call;
 
 enum hg_submit { HG_SUBMIT_TAKEN, HG_SUBMIT_WAIT };
 
@@ -50,6 +53,7 @@ enum hg_fault {
     HG_FAULT_TIMEOUT,       /* sent, and no answer within backend_timeout_ms */
     HG_FAULT_QUEUE_TIMEOUT, /* waited for a connection past queue_timeout_ms or its deadline */
     HG_FAULT_QUEUE_FULL,    /* too many wait already */
+    HG_FAULT_DENIED,        /* the server does not let the call's identity in */
     HG_FAULT_KEY_TOO_LONG,  /* prefix and key together exceed the store's limit */
     HG_FAULT_NOT_SUPPORTED, /* the store cannot do this operation */
     HG_FAULT_MEMORY,        /* memory ran out */
@@ -78,14 +82,20 @@ struct hg_call_place {
     uint64_t since_us;    /* waits since */
     bool pending;         /* taken and not answered */
     bool waiting;
+    bool relayed; /* it goes by way of another worker, see back/relay.h */
     void *extra;
+    struct hg_tie *tie; /* see back/tie.h; NULL but for few calls */
+    uint64_t made_cas;  /* of a write that goes without the server's: what it will be */
 };
 
 struct hg_call {
     /* what is asked: set before submit */
     enum hg_op op;
     uint32_t tenant_id; /* embedded store: which key space */
-    uint32_t key_hash;  /* of the key without prefix; any good hash, the same for equal keys */
+    uint32_t
+        identity; /* as whom it goes to the server, see back/identity.h; 0: the upstream's own */
+    bool row;     /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
+    uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
     struct hg_span value;
@@ -95,8 +105,9 @@ struct hg_call {
         expiry;   /* memcached's meaning; for flush the delay; counters: 0xffffffff = no create */
     uint64_t cas; /* 0: any */
     uint64_t delta, initial;
-    uint64_t now_us;      /* monotonic */
-    uint64_t deadline_us; /* of the whole request */
+    const struct hg_range_call *range; /* of a stretch of a table that a store asks for, or NULL */
+    uint64_t now_us;                   /* monotonic */
+    uint64_t deadline_us;              /* of the whole request */
     /* The last call of this client for this key that is not yet answered, or NULL: set anew before
        each submit. A flush has no key: nothing of its client may be waiting when it is submitted.
      */
@@ -128,6 +139,7 @@ struct hg_range_end {
 
 struct hg_range_call {
     uint32_t tenant_id;
+    uint32_t identity;
     struct hg_span prefix;
     struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
     bool reverse;            /* from the last to the first */
@@ -151,8 +163,9 @@ struct hg_store_ops {
        key and a zero byte behind it; in reverse, `to` is the last key. */
     void (*range)(struct hg_store *store, struct hg_range_call *call);
     void (*cancel_range)(struct hg_store *store, struct hg_range_call *call);
-    /* Which server `key` (without prefix) goes to, as text that holds until the next call. */
-    const char *(*where)(struct hg_store *store, struct hg_span key);
+    /* Which server `key` of a tenant with this prefix goes to, as text that holds until the next
+       call. */
+    const char *(*where)(struct hg_store *store, struct hg_span prefix, struct hg_span key);
     /* Takes no new calls that need a new connection, closes what is idle, ends when all is
        answered; `drained` asks whether nothing is pending. */
     void (*drain)(struct hg_store *store);

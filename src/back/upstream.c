@@ -1,4 +1,4 @@
-// upstream - the servers of a memcached upstream, as the whole process shares them
+// upstream - the servers of an upstream, as the whole process shares them
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/upstream.h"
 
@@ -6,12 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-void hg_memcached_conf_init(struct hg_memcached_conf *conf)
+#include "base/clock.h"
+
+void hg_remote_conf_init(struct hg_remote_conf *conf)
 {
-    *conf = (struct hg_memcached_conf){
+    *conf = (struct hg_remote_conf){
         .name = "",
         .ring = {.kind = "ketama"},
+        .is_memcached = true,
+        .default_port = HG_RING_PORT,
+        .user = "",
+        .password = "",
         .times = {.connect_timeout_ms = 500,
                   .backend_timeout_ms = 1000,
                   .queue_timeout_ms = 1000,
@@ -19,6 +26,7 @@ void hg_memcached_conf_init(struct hg_memcached_conf *conf)
         .pool_depth = 256,
         .pool_max_bytes = 256 * 1024,
         .pool_max_connections = 64,
+        .pool_min_hold_ms = 10,
         .pool_idle_timeout_s = 120,
         .pool_queue_max = 10000,
         .max_reply_bytes = 64 * 1024 * 1024,
@@ -31,17 +39,20 @@ static char *copy_text(const char *text)
     return strdup(text != NULL ? text : "");
 }
 
-static bool copy_conf(struct hg_upstream_shared *shared, const struct hg_memcached_conf *conf)
+static bool copy_conf(struct hg_upstream_shared *shared, const struct hg_remote_conf *conf)
 {
     shared->conf = *conf;
     shared->conf.name = copy_text(conf->name);
     shared->conf.ring.kind = copy_text(conf->ring.kind);
     shared->conf.ring.hash = copy_text(conf->ring.hash);
+    shared->conf.user = copy_text(conf->user);
+    shared->conf.password = copy_text(conf->password);
     shared->ring_servers = calloc(conf->ring.count, sizeof *shared->ring_servers);
     shared->conf.ring.servers = shared->ring_servers;
     shared->conf.ring.count = 0;
     if (shared->conf.name == NULL || shared->conf.ring.kind == NULL ||
-        shared->conf.ring.hash == NULL || shared->ring_servers == NULL)
+        shared->conf.ring.hash == NULL || shared->conf.user == NULL ||
+        shared->conf.password == NULL || shared->ring_servers == NULL)
         return false;
     for (uint32_t i = 0; i < conf->ring.count; i++) {
         shared->ring_servers[i].weight = conf->ring.servers[i].weight;
@@ -53,24 +64,54 @@ static bool copy_conf(struct hg_upstream_shared *shared, const struct hg_memcach
     return true;
 }
 
-static int set_up_servers(struct hg_upstream_shared *shared, uint32_t workers, char *why)
+/* The next server, behind those there are. */
+static int add_server(struct hg_upstream_shared *shared, const char *address)
 {
-    const struct hg_memcached_conf *conf = &shared->conf;
+    const struct hg_remote_conf *conf = &shared->conf;
+    uint32_t count = hg_upstream_count_servers(shared);
+    if (count == shared->capacity)
+        return -ENOSPC;
+    struct hg_server *server = &shared->servers[count];
+    int rc = hg_server_init(server, conf->name, count, address, conf->default_port, shared->workers,
+                            (uint64_t)conf->times.reconnect_max_ms * 1000,
+                            conf->pool_max_connections, &shared->changes);
+    if (rc == 0)
+        atomic_store_explicit(&shared->count, count + 1, memory_order_release);
+    return rc;
+}
+
+int hg_upstream_add_server(struct hg_upstream_shared *shared, const char *address,
+                           uint32_t *ret_index)
+{
+    pthread_mutex_lock(&shared->lock);
+    uint32_t count = hg_upstream_count_servers(shared), i = 0;
+    while (i < count && strcmp(shared->servers[i].address, address) != 0)
+        i++;
+    int rc = i < count ? 0 : add_server(shared, address);
+    pthread_mutex_unlock(&shared->lock);
+    if (rc == 0)
+        *ret_index = i;
+    return rc;
+}
+
+static int set_up_servers(struct hg_upstream_shared *shared, char *why)
+{
+    const struct hg_remote_conf *conf = &shared->conf;
     snprintf(why, HG_RING_WHY_BYTES, "memory is out");
-    shared->servers = calloc(conf->ring.count, sizeof *shared->servers);
+    shared->capacity = conf->ring.count + conf->more_servers;
+    shared->servers = calloc(shared->capacity, sizeof *shared->servers);
     if (shared->servers == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < conf->ring.count; i++) {
-        struct hg_server *server = &shared->servers[i];
-        int rc = hg_server_init(server, conf->name, i, conf->ring.servers[i].address, HG_RING_PORT,
-                                workers, (uint64_t)conf->times.reconnect_max_ms * 1000,
-                                conf->pool_max_connections, &shared->changes);
+        const char *address = conf->ring.servers[i].address;
+        int rc = add_server(shared, address);
+        if (rc == -EINVAL)
+            snprintf(why, HG_RING_WHY_BYTES, "'%.80s' is no address of a server", address);
         if (rc != 0)
             return rc;
-        shared->count++;
-        if (server->named && shared->resolver == NULL) {
+        if (shared->servers[i].named && shared->resolver == NULL) {
             snprintf(why, HG_RING_WHY_BYTES, "'%.80s' is a name and nobody looks up names",
-                     server->address);
+                     address);
             return -EINVAL;
         }
     }
@@ -85,11 +126,11 @@ static bool try_ring(const struct hg_ring_conf *conf, char *why)
     return ring != NULL;
 }
 
-struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_memcached_conf *conf,
+struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *conf,
                                                   struct hg_resolver *resolver, uint32_t workers,
                                                   char why[HG_RING_WHY_BYTES])
 {
-    if (!try_ring(&conf->ring, why))
+    if (conf->is_memcached && !try_ring(&conf->ring, why))
         return NULL;
     struct hg_upstream_shared *shared = calloc(1, sizeof *shared);
     if (shared == NULL) {
@@ -97,12 +138,22 @@ struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_memcached_conf
         return NULL;
     }
     shared->resolver = resolver;
-    if (!copy_conf(shared, conf)) {
+    shared->workers = workers;
+    if (getrandom(&shared->cas_seed, sizeof shared->cas_seed, GRND_NONBLOCK) !=
+        (ssize_t)sizeof shared->cas_seed)
+        shared->cas_seed = hg_now_us() ^ (uint64_t)(uintptr_t)shared;
+    if (hg_identities_init(&shared->identities, conf->user, conf->password, conf->database) != 0) {
+        snprintf(why, HG_RING_WHY_BYTES, "memory is out");
+        free(shared);
+        return NULL;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    if (hg_relay_ports_init(&shared->relay_ports, workers) != 0 || !copy_conf(shared, conf)) {
         snprintf(why, HG_RING_WHY_BYTES, "memory is out");
         hg_upstream_shared_free(shared);
         return NULL;
     }
-    if (set_up_servers(shared, workers, why) != 0) {
+    if (set_up_servers(shared, why) != 0) {
         hg_upstream_shared_free(shared);
         return NULL;
     }
@@ -122,5 +173,10 @@ void hg_upstream_shared_free(struct hg_upstream_shared *shared)
     free((char *)(uintptr_t)shared->conf.name);
     free((char *)(uintptr_t)shared->conf.ring.kind);
     free((char *)(uintptr_t)shared->conf.ring.hash);
+    free((char *)(uintptr_t)shared->conf.user);
+    free((char *)(uintptr_t)shared->conf.password);
+    hg_identities_fini(&shared->identities);
+    hg_relay_ports_fini(&shared->relay_ports);
+    pthread_mutex_destroy(&shared->lock);
     free(shared);
 }

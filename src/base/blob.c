@@ -78,3 +78,25 @@ void hg_blob_unref(struct hg_blob *blob)
     pool->free[c] = blob;
     pool->kept[c] += blob->cap;
 }
+
+struct hg_blob *hg_blob_new_loose(size_t bytes)
+{
+    struct hg_blob *blob = bytes > SIZE_MAX - sizeof *blob ? NULL : malloc(sizeof *blob + bytes);
+    if (blob == NULL)
+        return NULL;
+    *blob = (struct hg_blob){.refs = 1, .class_index = HG_BLOB_CLASSES, .cap = bytes};
+    return blob;
+}
+
+void hg_blob_free_loose(struct hg_blob *blob)
+{
+    assert(blob == NULL || (blob->pool == NULL && blob->refs == 1));
+    free(blob);
+}
+
+void hg_blob_adopt(struct hg_blobs *pool, struct hg_blob *blob)
+{
+    assert(blob->pool == NULL);
+    blob->pool = pool;
+    pool->live_bytes += blob->cap;
+}

@@ -7,7 +7,8 @@
 // over the largest class goes back to the heap at once. Each list keeps at most HG_BLOB_KEEP_BYTES.
 // Classes are powers of two: a block is less than twice what was asked for, but for small ones.
 //
-// A pool and its blobs belong to one thread; the count is not atomic.
+// A pool and its blobs belong to one thread; the count is not atomic. What is handed from one thread
+// to another is a loose blob: nobody's, until the receiver adopts it.
 #ifndef HG_BASE_BLOB_H
 #define HG_BASE_BLOB_H
 
@@ -42,6 +43,14 @@ void hg_blobs_fini(struct hg_blobs *pool);
 
 /* A blob with room for `bytes`, one reference and len 0; NULL when memory is out. */
 HG_MUST_USE struct hg_blob *hg_blob_borrow(struct hg_blobs *pool, size_t bytes);
+
+/* A blob of no pool, from the heap, with one reference and len 0; NULL when memory is out. On any
+   thread. */
+HG_MUST_USE struct hg_blob *hg_blob_new_loose(size_t bytes);
+/* Of one that nobody has adopted; NULL is allowed. */
+void hg_blob_free_loose(struct hg_blob *blob);
+/* From now on the blob is like one that was borrowed from `pool`. */
+void hg_blob_adopt(struct hg_blobs *pool, struct hg_blob *blob);
 
 static inline struct hg_blob *hg_blob_ref(struct hg_blob *blob)
 {

@@ -69,6 +69,8 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen);
 /* All blocks: what is idle and not waited for is closed, moves and drains end. Waiters are served.
  */
 void hg_balance_drain(struct hg_balance *balance);
+/* As if there had been no drain. */
+void hg_balance_resume(struct hg_balance *balance);
 
 void hg_balance_block_add(struct hg_balance *balance, struct hg_balance_block *block,
                           uint64_t now_us);
@@ -78,6 +80,9 @@ void hg_balance_block_remove(struct hg_balance *balance, struct hg_balance_block
  * closed when idle and not waited for. Or no longer so. */
 void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_block *block,
                                bool suppressed);
+/* No receiver for now (the server has refused its login): plan_acquire refuses while it has no
+ * connection, those that it has stay. Or no longer so. */
+void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred);
 
 /* A connect for `block` begins: before connect() or socket(), so the limit is never passed.
  * `conn` is zeroed memory. */

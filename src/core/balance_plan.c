@@ -110,13 +110,18 @@ bool hg_balance_is_served_sooner(const struct hg_balance *balance,
     return waiters * block->service_us < (double)balance->reconnect_us * size;
 }
 
+static struct hg_balance_block *starving_at(struct hg_list *node)
+{
+    return HG_CONTAINER_OF(node, struct hg_balance_block, starving);
+}
+
 struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
                                                struct hg_balance_block *block, uint64_t now_us)
 {
     struct hg_balance_conn *conn;
     if (block->idle_count > 0)
         return plan(HG_BALANCE_USE, block, hg_balance_conn_at(block->idle.prev));
-    if (HG_UNLIKELY(block->suppressed))
+    if (HG_UNLIKELY(block->suppressed || block->barred))
         return plan(hg_balance_has_source(block) ? HG_BALANCE_WAIT : HG_BALANCE_REFUSE, NULL, NULL);
     if (hg_balance_for(balance, block->waiters + 1) <= block->coming + block->incoming)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
@@ -132,19 +137,17 @@ struct hg_balance_plan hg_balance_plan_acquire(struct hg_balance *balance,
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->constrained && has && hg_balance_promised(block) >= block->useful)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
-    if ((conn = idle_victim(balance, block, now_us)) != NULL)
-        return plan(HG_BALANCE_MOVE, block, conn);
-    if (has && hg_balance_promised(block) >= block->quota)
+    /* Who has nothing and came before is not overtaken. */
+    struct hg_list *first = hg_list_first(&balance->starving);
+    struct hg_balance_block *to = first != NULL ? starving_at(first) : block;
+    if ((conn = idle_victim(balance, to, now_us)) != NULL)
+        return plan(HG_BALANCE_MOVE, to, conn);
+    if (has && to == block && hg_balance_promised(block) >= block->quota)
         return plan(HG_BALANCE_WAIT, NULL, NULL);
     if (balance->conf.depth > 1 && balance->drains < hg_balance_twentieth(balance) &&
-        (conn = busy_victim(balance, block, now_us)) != NULL)
-        return plan(HG_BALANCE_DRAIN, block, conn);
+        (conn = busy_victim(balance, to, now_us)) != NULL)
+        return plan(HG_BALANCE_DRAIN, to, conn);
     return plan(HG_BALANCE_WAIT, NULL, NULL);
-}
-
-static struct hg_balance_block *starving_at(struct hg_list *node)
-{
-    return HG_CONTAINER_OF(node, struct hg_balance_block, starving);
 }
 
 /* The hungriest below its quota, but for `from`. */
@@ -188,7 +191,7 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
     if (HG_UNLIKELY(balance->frozen))
         return keep;
     if (to != NULL)
-        return plan(HG_BALANCE_MOVE, to, conn);
+        return to->waiters > 0 && hg_balance_is_open(to) ? plan(HG_BALANCE_MOVE, to, conn) : keep;
     bool surplus = balance->total > balance->capacity;
     if (balance->waiters == block->waiters && !surplus)
         return keep;

@@ -58,6 +58,7 @@ struct hg_balance_block {
     bool waited;           // the last tick found waiters
     bool resting;          // its connects fail: none before retry_us
     bool suppressed;       // takes no connections and ends those that it has
+    bool barred;           // takes no connections for now
     /* What requests go by. */
     uint32_t arrivals, answers;                        // since the last tick
     uint32_t idle_count, busy_count, coming, draining; // read: connections by state

@@ -131,6 +131,12 @@ void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_
     fail(breaker, ramp && breaker->live == 0, now_us);
 }
 
+void hg_breaker_tell_unready(struct hg_breaker *breaker, uint64_t now_us)
+{
+    if (hg_breaker_may_send(breaker))
+        fail(breaker, true, now_us);
+}
+
 /* Moves the window on to the second of now_us. */
 static uint32_t window_at(struct hg_breaker *breaker, uint64_t now_us)
 {

@@ -91,6 +91,8 @@ void hg_breaker_tell_abandoned(struct hg_breaker *breaker, enum hg_breaker_conne
 /* A live connection ended: by the peer with requests unanswered (`failed`), or idle or by
  * ourselves. */
 void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_us);
+/* It answers that it can serve nothing for now (Redis while it reads its data in): opens. */
+void hg_breaker_tell_unready(struct hg_breaker *breaker, uint64_t now_us);
 /* `n` requests were sent since the last call. */
 void hg_breaker_tell_sent(struct hg_breaker *breaker, uint32_t n, uint64_t now_us);
 /* A request was answered in time: call it while is_suspect. */

@@ -6,6 +6,9 @@ libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
 	src/core/retry.h src/core/breaker.h src/core/breaker.c src/core/loginguard.h \
 	src/core/loginguard.c src/core/hotkey.h src/core/hotkey.c src/core/hotmerge.h \
 	src/core/hotmerge.c src/core/keythrottle.c src/core/keylist.c \
+	src/core/keythrottle.h src/core/keylist.h src/core/leaseplan.c src/core/leaseplan.h \
+	src/core/balance.h src/core/balance_types.h \
 	src/core/keythrottle.h src/core/keylist.h src/core/balance.h src/core/balance_types.h \
 	src/core/balance_in.h src/core/balance.c src/core/balance_quota.c src/core/balance_plan.c \
-	src/core/balance_tick.c
+	src/core/balance_tick.c \
+	src/core/leaseplan.c src/core/leaseplan.h

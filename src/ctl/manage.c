@@ -17,6 +17,7 @@ enum form { FORM_TEXT, FORM_NUMBER, FORM_BOOL, FORM_JSON };
 enum {
     FORM_OF_TEXT = FORM_TEXT,
     FORM_OF_NAME = FORM_TEXT,
+    FORM_OF_SECRET = FORM_TEXT,
     FORM_OF_CREDIT_MODE = FORM_TEXT,
     FORM_OF_HOTKEY_MODE = FORM_TEXT,
     FORM_OF_HOTKEY_CONTROL = FORM_TEXT,
@@ -35,11 +36,17 @@ static const struct tenant_option {
 #include "app/conf.def"
 };
 
+/* The name is an argument by itself, and which files it reads nobody tells a running server. */
+static bool is_settable(const struct tenant_option *option)
+{
+    return strcmp(option->name, "name") != 0 && strcmp(option->name, "backend_password_file") != 0;
+}
+
 static int say_unknown(const char *name)
 {
     char list[512] = "";
     for (size_t i = 0; i < HG_COUNT_OF(tenant_options); i++) {
-        if (strcmp(tenant_options[i].name, "name") == 0)
+        if (!is_settable(&tenant_options[i]))
             continue;
         strncat(list, list[0] != '\0' ? ", " : "", sizeof list - strlen(list) - 1);
         strncat(list, tenant_options[i].name, sizeof list - strlen(list) - 1);
@@ -66,7 +73,7 @@ static int parse_options(struct hg_ctl *ctl, json_t *settings)
         if (!hg_ctl_cut(ctl->args[i], &name, &value))
             return hg_ctl_say(HG_CTL_USAGE, "'%s' is not OPTION=VALUE", ctl->args[i]);
         for (size_t o = 0; o < HG_COUNT_OF(tenant_options); o++)
-            if (strcmp(name, tenant_options[o].name) == 0 && strcmp(name, "name") != 0)
+            if (strcmp(name, tenant_options[o].name) == 0 && is_settable(&tenant_options[o]))
                 option = &tenant_options[o];
         if (option == NULL)
             return say_unknown(name);

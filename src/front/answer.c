@@ -262,6 +262,8 @@ struct hg_refusal hg_answer_fault_refusal(enum hg_fault fault)
                                     "no connection to the server became free in time"},
         [HG_FAULT_QUEUE_FULL] = {HG_STATUS_QUEUE_FULL, HG_OUTCOME_QUEUE_FULL,
                                  "too many requests wait for a connection to the server"},
+        [HG_FAULT_DENIED] = {HG_STATUS_EINTERNAL, HG_OUTCOME_STORE_ERROR,
+                             "the server refuses the login of the upstream or tenant"},
         [HG_FAULT_KEY_TOO_LONG] = {HG_STATUS_EINVAL, HG_OUTCOME_INVALID,
                                    "the tenant's key prefix and the key together are over 250 "
                                    "bytes"},

@@ -75,13 +75,15 @@ struct hg_bucket {
     _Atomic int state;            /* enum hg_bucket_state */
     struct hg_upstream *upstream; /* the bucket holds a reference */
     uint32_t tenant_id;           /* its key space in an embedded store */
-    char *prefix;                 /* in front of each key towards memcached; never NULL */
+    _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
+    char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
     _Atomic int credit_mode;   /* enum hg_mode */
     _Atomic int reject_status; /* enum hg_reject */
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;
+    _Atomic bool shared; /* others' keys lie in the same place */
     _Atomic unsigned connections;
     _Atomic unsigned table_sessions;       /* sessions of queries that it may have */
     _Atomic unsigned table_session_idle_s; /* after which one ends */
@@ -114,6 +116,12 @@ static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
 {
     atomic_fetch_add_explicit(&bucket->refs, 1, memory_order_relaxed);
     return bucket;
+}
+
+static inline uint32_t hg_bucket_identity(const struct hg_bucket *bucket)
+{
+    return atomic_load_explicit(&((struct hg_bucket *)(uintptr_t)bucket)->identity,
+                                memory_order_relaxed);
 }
 
 /* NULL is allowed. */

@@ -187,6 +187,8 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     memset(&request->charge, 0, sizeof request->charge);
     call->op = op;
     call->tenant_id = bucket->tenant_id;
+    call->identity = hg_bucket_identity(bucket);
+    call->row = false;
     call->prefix = hg_span(bucket->prefix, bucket->prefix_len);
     call->key_hash =
         (uint32_t)XXH3_64bits_withSeed(frame->key.at, frame->key.len, worker->front->hash_seed);
@@ -419,7 +421,7 @@ enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_
 static enum hg_step refuse_flush(struct hg_session *session, const struct hg_frame *frame)
 {
     return refuse(session, frame, HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
-                  "flush is not allowed here: the store is shared by tenants, or the tenant's "
+                  "flush is not allowed here: others' keys would go too, or the tenant's "
                   "allow_flush is false");
 }
 
@@ -429,7 +431,7 @@ static bool may_flush(const struct hg_bucket *bucket)
     if (!atomic_load_explicit((_Atomic bool *)&bucket->allow_flush, memory_order_relaxed))
         return false;
     return upstream == NULL || upstream->flush_is_private ||
-           !atomic_load_explicit((_Atomic bool *)&upstream->shared, memory_order_relaxed) ||
+           !atomic_load_explicit((_Atomic bool *)&bucket->shared, memory_order_relaxed) ||
            atomic_load_explicit((_Atomic bool *)&upstream->allow_flush, memory_order_relaxed);
 }
 

@@ -273,6 +273,32 @@ int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *dire
     return 0;
 }
 
+struct upstream_letter {
+    struct hg_letter letter;
+    struct hg_upstream *upstream;
+};
+
+static void on_upstream_letter(struct hg_letter *letter, void *receiver)
+{
+    struct upstream_letter *given = HG_CONTAINER_OF(letter, struct upstream_letter, letter);
+    struct hg_worker *worker = receiver;
+    if (!worker->stopping && lists(worker->directory, given->upstream))
+        (void)hg_worker_store(worker, given->upstream);
+    hg_upstream_unref(given->upstream);
+    free(given);
+}
+
+int hg_worker_give_upstream(struct hg_worker *worker, struct hg_upstream *upstream)
+{
+    struct upstream_letter *given = malloc(sizeof *given);
+    if (given == NULL)
+        return -ENOMEM;
+    given->letter.deliver = on_upstream_letter;
+    given->upstream = hg_upstream_ref(upstream);
+    hg_mailbox_post(&worker->mailbox, &given->letter);
+    return 0;
+}
+
 static void on_tick_letter(struct hg_letter *letter, void *receiver)
 {
     struct hg_worker *worker = receiver;

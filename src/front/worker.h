@@ -96,6 +96,8 @@ HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front
 HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                                       bool over_limit);
 HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);
+/* Also from other workers: open its instance of the upstream, if its directory lists that. */
+HG_MUST_USE int hg_worker_give_upstream(struct hg_worker *worker, struct hg_upstream *upstream);
 /* Also from other workers: pass over the held requests. */
 void hg_worker_give_tick(struct hg_worker *worker);
 void hg_worker_begin_drain(struct hg_worker *worker);

@@ -26,5 +26,6 @@ struct hg_load_codec {
 
 extern const struct hg_load_codec hg_load_codec_binary;
 extern const struct hg_load_codec hg_load_codec_text;
+extern const struct hg_load_codec hg_load_codec_resp;
 
 #endif

@@ -155,6 +155,21 @@ uint32_t hg_gen_digits(uint32_t keys)
     return digits;
 }
 
+uint8_t *hg_gen_put_number(uint8_t *to, uint32_t number, char after)
+{
+    uint8_t digits[10];
+    int n = 0;
+    do {
+        digits[n++] = (uint8_t)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    while (n > 0) {
+        *to++ = digits[--n];
+    }
+    *to++ = (uint8_t)after;
+    return to;
+}
+
 void hg_gen_put_key(uint8_t *to, const char *prefix, char space, uint32_t key_bytes, uint32_t n)
 {
     size_t prefix_bytes = strlen(prefix);

@@ -168,6 +168,9 @@ static inline void hg_gen_put_digits(uint8_t *end, uint32_t digits, uint32_t n)
     }
 }
 
+/* Writes a number in decimal and one more byte; returns where that ends. Room for 11 bytes. */
+uint8_t *hg_gen_put_number(uint8_t *to, uint32_t number, char after);
+
 /* Writes the whole key: prefix, letter, zeros, number. Room for key_bytes, and digits fit. */
 void hg_gen_put_key(uint8_t *to, const char *prefix, char space, uint32_t key_bytes, uint32_t n);
 

@@ -136,6 +136,20 @@ static bool set_numeric(const struct hg_option_place *place, const struct hg_opt
     return true;
 }
 
+const char *const hg_load_protocol_names[] = {
+    [HG_LOAD_BINARY] = "binary", [HG_LOAD_TEXT] = "text", [HG_LOAD_RESP] = "resp"};
+
+static bool set_protocol(const char *text, enum hg_load_protocol *field)
+{
+    for (int i = HG_LOAD_BINARY; i <= HG_LOAD_RESP; i++) {
+        if (strcmp(text, hg_load_protocol_names[i]) == 0) {
+            *field = (enum hg_load_protocol)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "get, set, ...": what a mix can be made of. */
 static const char *list_operations(char list[400])
 {
@@ -169,9 +183,8 @@ static bool set_lists(const struct hg_option_place *place, const struct hg_optio
         return hg_load_parse_hello(text, field) ||
                complain_value(place, row, text, "some of xerror, json, nonblocking");
     default:
-        *(bool *)field = strcmp(text, "text") == 0;
-        return *(bool *)field || strcmp(text, "binary") == 0 ||
-               complain_value(place, row, text, "binary or text");
+        return set_protocol(text, field) ||
+               complain_value(place, row, text, "binary, text or resp");
     }
 }
 

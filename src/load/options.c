@@ -138,6 +138,32 @@ static bool check_rows(const struct hg_load_tenant *tenant)
            check_table(tenant, "hbase", tenant->hbase);
 }
 
+/* The other protocols can less. */
+static bool check_protocol(const struct hg_load_options *options,
+                           const struct hg_load_tenant *tenant)
+{
+    const char *protocol = hg_load_protocol_names[options->protocol];
+    if (options->protocol == HG_LOAD_BINARY) {
+        return true;
+    }
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        if (tenant->weight[op] > 0 && !hg_load_op_table[op].in_text) {
+            return hg_option_complain(
+                "tenant '%s': mix: the %s protocol has get and set only, not %s", tenant->name,
+                protocol, hg_load_op_table[op].name);
+        }
+    }
+    if (tenant->user != NULL || tenant->bucket != NULL || tenant->hello != 0) {
+        return hg_option_complain("tenant '%s': the %s protocol has no user, bucket or hello",
+                                  tenant->name, protocol);
+    }
+    if (options->protocol == HG_LOAD_RESP && tenant->expiry > 0) {
+        return hg_option_complain("tenant '%s': the %s protocol has no expiry here", tenant->name,
+                                  protocol);
+    }
+    return true;
+}
+
 static bool check_hot(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
 {
     if (tenant->hot_rate <= 0) {
@@ -155,9 +181,9 @@ static bool check_hot(const struct hg_load_options *options, const struct hg_loa
         return hg_option_complain("tenant '%s': hot-at: expected less than the time of the run, %g",
                                   tenant->name, (double)options->time_ns / 1e9);
     }
-    if (options->text && !hg_load_op_table[tenant->hot_op].in_text) {
-        return hg_option_complain("tenant '%s': hot-op: the text protocol has get and set only",
-                                  tenant->name);
+    if (options->protocol != HG_LOAD_BINARY && !hg_load_op_table[tenant->hot_op].in_text) {
+        return hg_option_complain("tenant '%s': hot-op: the %s protocol has get and set only",
+                                  tenant->name, hg_load_protocol_names[options->protocol]);
     }
     return check_operation(tenant, (int)tenant->hot_op);
 }
@@ -211,18 +237,7 @@ static bool check_tenant(const struct hg_load_options *options, const struct hg_
         return hg_option_complain("tenant '%s': user and password (or password-file) go together",
                                   tenant->name);
     }
-    for (int op = 0; options->text && op < HG_LOAD_OPS; op++) {
-        if (tenant->weight[op] > 0 && !hg_load_op_table[op].in_text) {
-            return hg_option_complain(
-                "tenant '%s': mix: the text protocol has get and set only, not %s", tenant->name,
-                hg_load_op_table[op].name);
-        }
-    }
-    if (options->text && (tenant->user != NULL || tenant->bucket != NULL || tenant->hello != 0)) {
-        return hg_option_complain("tenant '%s': the text protocol has no user, bucket or hello",
-                                  tenant->name);
-    }
-    return check_rows(tenant) && check_hot(options, tenant);
+    return check_protocol(options, tenant) && check_rows(tenant) && check_hot(options, tenant);
 }
 
 static bool check_options(struct hg_load_options *options)

@@ -50,8 +50,16 @@ struct hg_load_tenant {
     uint32_t hello;
 };
 
+enum hg_load_protocol {
+    HG_LOAD_BINARY,
+    HG_LOAD_TEXT,
+    HG_LOAD_RESP,
+};
+
+extern const char *const hg_load_protocol_names[HG_LOAD_RESP + 1];
+
 struct hg_load_options {
-    bool text;
+    enum hg_load_protocol protocol;
     bool fill;
     bool json;
     bool has_operations;

@@ -337,7 +337,7 @@ static void show_json(struct hg_load_report *report, double seconds)
     printf(
         "{\"version\":\"%s\",\"protocol\":\"%s\",\"threads\":%u,\"seconds\":%.6f,\"start_ms\":%llu,"
         "\"total\":{",
-        PACKAGE_VERSION, options->text ? "text" : "binary", options->threads, seconds,
+        PACKAGE_VERSION, hg_load_protocol_names[options->protocol], options->threads, seconds,
         (unsigned long long)((report->start_ns + run->wall_offset_ns) / 1000000));
     collect(run, NULL, true, &report->now);
     double operations = (double)hg_load_stats_operations(&report->now);

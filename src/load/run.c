@@ -79,6 +79,10 @@ static uint32_t share_of_connections(uint64_t start, uint32_t connections, uint3
     return turn < connections ? (connections - turn - 1) / threads + 1 : 0;
 }
 
+static const struct hg_load_codec *const codecs[] = {[HG_LOAD_BINARY] = &hg_load_codec_binary,
+                                                     [HG_LOAD_TEXT] = &hg_load_codec_text,
+                                                     [HG_LOAD_RESP] = &hg_load_codec_resp};
+
 static struct hg_load_lane *new_lane(struct hg_load_run *run, uint32_t tenant_index,
                                      struct hg_load_worker *worker, uint32_t connections)
 {
@@ -89,7 +93,7 @@ static struct hg_load_lane *new_lane(struct hg_load_run *run, uint32_t tenant_in
     }
     lane->tenant = tenant;
     lane->tables = &run->tables[tenant_index];
-    lane->codec = run->options->text ? &hg_load_codec_text : &hg_load_codec_binary;
+    lane->codec = codecs[run->options->protocol];
     lane->worker = worker;
     lane->into = &lane->before;
     lane->alive = connections;

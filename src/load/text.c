@@ -28,21 +28,6 @@ static void prepare(struct hg_load_lane *lane)
     }
 }
 
-static uint8_t *put_number(uint8_t *to, uint32_t number, char after)
-{
-    uint8_t digits[10];
-    int n = 0;
-    do {
-        digits[n++] = (uint8_t)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    while (n > 0) {
-        *to++ = digits[--n];
-    }
-    *to++ = (uint8_t)after;
-    return to;
-}
-
 static size_t compose(const struct hg_load_lane *lane, enum hg_load_op op, uint32_t key,
                       uint32_t opaque, uint8_t *to)
 {
@@ -53,9 +38,9 @@ static size_t compose(const struct hg_load_lane *lane, enum hg_load_op op, uint3
         return lane->frame[op].len;
     }
     struct hg_gen_value value = hg_gen_value_of(&lane->tables->values, key);
-    at = put_number(at, value.flags, ' ');
-    at = put_number(at, lane->tenant->expiry, ' ');
-    at = put_number(at, value.len, '\r');
+    at = hg_gen_put_number(at, value.flags, ' ');
+    at = hg_gen_put_number(at, lane->tenant->expiry, ' ');
+    at = hg_gen_put_number(at, value.len, '\r');
     *at++ = '\n';
     hg_gen_value_write(&value, at);
     at += value.len;

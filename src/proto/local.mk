@@ -10,6 +10,7 @@ libproto_a_SOURCES = src/proto/wire.h \
 	src/proto/jsontext.h src/proto/jsontext.c \
 	src/proto/mcreq.h src/proto/mcreq.c \
 	src/proto/errmap.h src/proto/errmap.c \
+	src/proto/keyslot.h src/proto/keyslot.c src/proto/redirect.h src/proto/redirect.c \
 	src/proto/tablemsg.h src/proto/tablemsg.c src/proto/tablemsg_encode.c \
 	src/proto/tablepb.h src/proto/tablepb.c \
 	src/proto/tablepart.h src/proto/tablepart.c src/proto/tablepart_filter.c \

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare - what a proxy costs: Headgate and its peers against memcached spoken to directly
+"""compare - what a proxy costs: Headgate and its peers against the store spoken to directly
 
 Everything that works (generator, proxy, store) is pinned to one core, so a ratio counts the CPU of
 all three; this script sleeps meanwhile, on another core where there is one. Targets take turns
@@ -35,7 +35,11 @@ BARS = {
                  (500, 1, 32): (0.92, 9.0), (50, 1, 1024): (0.80, None),
                  (50, 16, 1024): (0.56, None)},
     "embedded": {(50, 1, 32): (0.95, None), (50, 16, 32): (0.70, None)},
+    "headgate-redis": {(50, 16, 32): (0.66, 1.1)},
 }
+
+# Who must not be slower than whom, nor use more CPU: {target: (peer, workloads)}.
+PEERS = {"headgate-redis": ("nutcracker-redis", [(50, 1, 32), (50, 16, 32)])}
 
 
 # A run that had less of the core than this was disturbed.
@@ -69,8 +73,7 @@ class Bench:
         self.options = options
         self.folder = folder
         self.servers = []
-        self.memcached_port = None
-        self.memcached_pid = None
+        self.stores = {}  # name -> (port, pid) of those that stand behind others
 
     def prepare_child(self):
         """In the child: pin it, and let it die with this script, however that ends."""
@@ -140,8 +143,8 @@ class Bench:
 
     def fill(self, target):
         for value in self.options.values:
-            self.load("-s", target.address, "--fill", "-n", 0, "-c", 8, "-p", 16,
-                      *of_value(value))
+            self.load("-s", target.address, "--fill", "-n", 0, "-c", 8, "-p", 16, "--protocol",
+                      target.protocol, *of_value(value))
 
 
 def of_value(value):
@@ -161,7 +164,8 @@ class Target:
 
     name = label = None
     protocol = "binary"
-    needs_memcached = True
+    behind = "memcached"  # the store that it stands before; None: it has its own
+    reference = "memcached"  # what its ratio is to
 
     def __init__(self):
         self.address = None
@@ -173,6 +177,7 @@ class Target:
 
 class Memcached(Target):
     name, label = "memcached", "memcached direct"
+    behind = None
 
     def start(self, bench):
         port = free_port()
@@ -181,7 +186,24 @@ class Memcached(Target):
                                            str(port), "-U", "0", "-m", "1024", "-c", "4096", *user],
                                port)
         self.listen_at(port)
-        bench.memcached_port, bench.memcached_pid = port, self.pid
+        bench.stores[self.name] = port, self.pid
+        bench.fill(self)
+
+
+class Redis(Target):
+    """One thread, nothing on disk."""
+
+    name, label = "redis", "Redis direct"
+    protocol = "resp"
+    behind, reference = None, "redis"
+
+    def start(self, bench):
+        port = free_port()
+        self.pid = bench.start(self.name, [need("redis-server"), "--bind", "127.0.0.1", "--port",
+                                           str(port), "--save", "", "--appendonly", "no",
+                                           "--maxclients", "4096", "--dir", bench.folder], port)
+        self.listen_at(port)
+        bench.stores[self.name] = port, self.pid
         bench.fill(self)
 
 
@@ -202,7 +224,7 @@ defaults
 listen memcached
     bind 127.0.0.1:%d
     server memcached 127.0.0.1:%d
-""" % (port, bench.memcached_port))
+""" % (port, bench.stores["memcached"][0]))
         self.pid = bench.start(self.name, [need("haproxy"), "-db", "-q", "-f", path], port)
         self.listen_at(port)
 
@@ -212,12 +234,13 @@ class Nutcracker(Target):
 
     name, label = "nutcracker", "nutcracker → memcached, text"
     protocol = "text"
+    options = ""
 
     def start(self, bench):
         port = free_port()
-        path = bench.write("nutcracker.yml", """
+        path = bench.write(self.name + ".yml", """
 cache:
-  listen: 127.0.0.1:%d
+  listen: 127.0.0.1:%d%s
   hash: fnv1a_64
   distribution: ketama
   auto_eject_hosts: false
@@ -225,10 +248,17 @@ cache:
   server_connections: 1
   servers:
    - 127.0.0.1:%d:1
-""" % (port, bench.memcached_port))
+""" % (port, self.options, bench.stores[self.behind][0]))
         self.pid = bench.start(self.name, [need("nutcracker"), "-c", path, "-a", "127.0.0.1", "-s",
                                            str(free_port()), "-v", "3", "-m", "2048"], port)
         self.listen_at(port)
+
+
+class NutcrackerRedis(Nutcracker):
+    name, label = "nutcracker-redis", "nutcracker → Redis"
+    protocol = "resp"
+    behind = reference = "redis"
+    options = "\n  redis: true"
 
 
 class Headgate(Target):
@@ -239,7 +269,7 @@ class Headgate(Target):
 
     def upstream(self, bench):
         return "{name: store, kind: memcached, servers: [{address: 127.0.0.1:%d}]}" % (
-            bench.memcached_port)
+            bench.stores[self.behind][0])
 
     def start(self, bench):
         program = os.path.join(bench.options.build, "headgate")
@@ -270,7 +300,7 @@ tenants:
 
 class Embedded(Headgate):
     name, label = "embedded", "Headgate, embedded store"
-    needs_memcached = False
+    behind = None
 
     def upstream(self, bench):
         return "{name: store, kind: embedded, embedded_max_bytes: 2 GiB}"
@@ -279,7 +309,23 @@ class Embedded(Headgate):
         bench.fill(self)
 
 
-TARGETS = {t.name: t for t in (Memcached, Haproxy, Nutcracker, Headgate, Embedded)}
+class HeadgateRedis(Headgate):
+    """In a database of its own: its items have a header that those of the others have not."""
+
+    name, label = "headgate-redis", "Headgate → Redis"
+    behind = reference = "redis"
+
+    def upstream(self, bench):
+        return "{name: store, kind: redis, database: 1, servers: [{address: 127.0.0.1:%d}]}" % (
+            bench.stores[self.behind][0])
+
+    def warm(self, bench):
+        bench.fill(self)
+
+
+TARGETS = {t.name: t for t in (Memcached, Haproxy, Nutcracker, Headgate, Embedded, Redis,
+                               NutcrackerRedis, HeadgateRedis)}
+REFERENCES = [t.name for t in TARGETS.values() if t.name == t.reference]
 
 
 def start_targets(bench, names):
@@ -288,8 +334,8 @@ def start_targets(bench, names):
     for name in names:
         target = TARGETS[name]()
         try:
-            if target.needs_memcached and name != "memcached" and bench.memcached_port is None:
-                raise Skip("it needs memcached")
+            if target.behind is not None and target.behind not in bench.stores:
+                raise Skip("it needs " + target.behind)
             target.start(bench)
             running.append(target)
         except (Skip, Failed, OSError) as reason:
@@ -304,8 +350,8 @@ def measure(bench, target, workload):
     words = ["-s", target.address, "-c", connections, "-p", pipeline, "--protocol", target.protocol,
              "-t", options.seconds, "--warmup", options.warmup, *of_value(value), "--cpu-of",
              target.pid]
-    if target.needs_memcached and target.pid != bench.memcached_pid:
-        words += ["--cpu-of", bench.memcached_pid]
+    if target.behind is not None:
+        words += ["--cpu-of", bench.stores[target.behind][1]]
     report = bench.load(*words)
     cpu = [process["us_per_op"] for process in report["cpu"]["processes"]]
     all_cpu = sum(cpu) + report["cpu"]["own_us_per_op"]
@@ -361,11 +407,11 @@ def ratio_of(options, mine, direct):
 
 
 def summarize(options, results, running, workloads):
-    """One row for each target and workload: medians, the ratio to direct memcached, its spread."""
+    """One row for each target and workload: medians, the ratio to the store direct, its spread."""
     rows = []
     for target, workload in itertools.product(running, workloads):
         mine = results[target.name, workload]
-        direct = results.get(("memcached", workload), [None] * len(mine))
+        direct = results.get((target.reference, workload), [None] * len(mine))
         ratios = [ratio_of(options, m, d) for m, d in zip(mine, direct) if m and d]
         good = [m for m in mine if m]
         row = {"target": target.name, "connections": workload[0], "pipeline": workload[1],
@@ -407,7 +453,7 @@ def show(options, running, skipped, failures, rows, workloads, results):
         if "cpu_us" not in row:
             return "failed"
         part = figure(row["cpu_us"])
-        if target.name == "memcached":
+        if target.name == target.reference:
             return "1 / " + part
         return "%s / %s" % (figure(row["ratio"]) if "ratio" in row else "?", part)
 
@@ -427,15 +473,18 @@ def show(options, running, skipped, failures, rows, workloads, results):
     lines = ["%s, core %d of %d, Linux %s; %g s and %d repetition%s each, %d keys" % (
         cpu_model(), options.core, os.cpu_count(), platform.release(), options.seconds,
         options.repetitions, "s" * (options.repetitions > 1), options.keys)]
-    for value in options.values:
+    for value, reference in itertools.product(options.values, REFERENCES):
         some = [w for w in workloads if w[2] == value]
-        lines += table("%d-byte values: × of memcached direct / CPU µs of the target an operation"
-                       % value, running, some, ratio)
-        lines += table("%d-byte values: lowest and highest ×" % value, running, some, spread)
-        lines += table("%d-byte values: operations a second, median latency in ms, CPU µs of the "
-                       "generator, of the store behind, share of the core used" % value,
-                       running, some, detail)
-    lines += ["", *bars_lines(index), *disturbed_lines(options, results)]
+        those = [t for t in running if t.reference == reference]
+        if not those:
+            continue
+        title = "%d-byte values: " % value
+        lines += table(title + "× of %s / CPU µs of the target an operation"
+                       % TARGETS[reference].label, those, some, ratio)
+        lines += table(title + "lowest and highest ×", those, some, spread)
+        lines += table(title + "operations a second, median latency in ms, CPU µs of the "
+                       "generator, of the store behind, share of the core used", those, some, detail)
+    lines += ["", *bars_lines(index), *peers_lines(index), *disturbed_lines(options, results)]
     lines += ["skipped: %s: %s" % (TARGETS[n].label, why) for n, why in skipped.items()]
     lines += ["failed: " + text for text in failures]
     print("\n".join(lines))
@@ -453,6 +502,21 @@ def bars_lines(index):
             text += ", %s µs (bar %s)" % (figure(row["cpu_us"]), figure(cpu))
         lines.append("%s: %s, %s: %s" % ("reached" if fine else "MISSED", TARGETS[name].label,
                                          in_words(workload), text))
+    return lines
+
+
+def peers_lines(index):
+    lines = []
+    for name, (peer, workloads) in PEERS.items():
+        for workload in workloads:
+            mine, other = index.get((name, workload), {}), index.get((peer, workload), {})
+            if "ratio" not in mine or "ratio" not in other:
+                continue
+            fine = mine["ratio"] >= other["ratio"] and mine["cpu_us"] <= other["cpu_us"]
+            lines.append("%s: %s, %s: %s × and %s µs, %s has %s × and %s µs" % (
+                "reached" if fine else "MISSED", TARGETS[name].label, in_words(workload),
+                figure(mine["ratio"]), figure(mine["cpu_us"]), TARGETS[peer].label,
+                figure(other["ratio"]), figure(other["cpu_us"])))
     return lines
 
 

@@ -11,11 +11,27 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import mcbin  # noqa: E402
+import redisservers  # noqa: E402
 import servers  # noqa: E402
 
 # What the suites of semantics run against: memcached (the model), and headgate over the embedded
-# store with one and two workers, over one memcached, and over three with two workers.
-TARGETS = ("memcached", "embedded", "embedded2", "mc1", "mc3")
+# store with one and two workers, over one memcached, over three with two workers, over a Redis, and
+# over a Redis Cluster with two workers.
+TARGETS = ("memcached", "embedded", "embedded2", "mc1", "mc3", "redis", "cluster")
+
+# What the suites of row operations run against; on a cluster ranges are off unless asked for.
+ROW_TARGETS = ("embedded", "embedded2", "mc1", "mc3", "redis", "redis2", "cluster",
+               "cluster-ranges")
+
+
+def has_order(kind):
+    """Whether a store of that kind serves ranges."""
+    return not kind.startswith("mc") and kind != "cluster"
+
+
+def threads_of(kind):
+    """Workers of the daemon over a kind of store: one and two take turns, to have seen both."""
+    return 2 if kind in ("embedded2", "mc3", "redis2") or kind.startswith("cluster") else 1
 
 
 def pytest_addoption(parser):
@@ -33,19 +49,42 @@ def pytest_generate_tests(metafunc):
 
 
 class Farm:
-    """Memcached servers started once and lent to every suite; never stopped by one."""
+    """Servers started once and lent to every suite; never stopped by one."""
+
+    DATABASES = 64
 
     def __init__(self):
         self.running = []
+        self._redis = self._cluster = None
+        self._databases = itertools.count()
 
     def servers(self, count):
         while len(self.running) < count:
             self.running.append(servers.Memcached(memory_mb=128))
         return self.running[:count]
 
+    def redis(self):
+        """(a Redis, a database of it that nobody else has)"""
+        if self._redis is None:
+            self._redis = redisservers.Redis(databases=self.DATABASES)
+        database = next(self._databases)
+        assert database < self.DATABASES
+        return self._redis, database
+
+    def cluster(self):
+        """A Redis Cluster that is never reshaped. Its one database is everybody's."""
+        if self._cluster is None:
+            # Patient: nobody shall be replaced because this machine is busy.
+            self._cluster = redisservers.RedisCluster(timeout_ms=15000)
+        return self._cluster
+
     def stop(self):
         for server in self.running:
             server.stop()
+        if self._redis is not None:
+            self._redis.stop()
+        if self._cluster is not None:
+            self._cluster.stop()
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +101,7 @@ class Target:
         self.kind, self.server = kind, server
         self.address = server.address
         self.is_model = kind == "memcached"
+        self.ordered = has_order(kind)
 
     def client(self, timeout=5.0):
         return mcbin.Client(self.address, timeout)
@@ -71,6 +111,15 @@ def store_config(kind, farm):
     """The upstreams part of a configuration for one kind of store."""
     if kind.startswith("embedded"):
         return {"upstreams": [{"name": "store", "kind": "embedded", "embedded_max_bytes": 1 << 29}]}
+    if kind.startswith("redis"):
+        server, database = farm.redis()
+        return {"upstreams": [{"name": "store", "kind": "redis", "database": database,
+                               "servers": [{"address": server.where}]}]}
+    if kind.startswith("cluster"):
+        ranges = {"ranges": "on"} if kind == "cluster-ranges" else {}
+        return {"upstreams": [dict({"name": "store", "kind": "redis-cluster",
+                                    "servers": [{"address": where}
+                                                for where in farm.cluster().where]}, **ranges)]}
     count = {"mc1": 1, "mc3": 3}[kind]
     return {"upstreams": [{"name": "store", "kind": "memcached", "ring": "ketama",
                            "servers": [{"address": server.where}
@@ -83,22 +132,16 @@ def target(request, farm):
     if kind == "memcached":
         yield Target(kind, farm.servers(1)[0])
         return
-    threads = 2 if kind in ("embedded2", "mc3") else 1
-    with servers.Headgate(dict(store_config(kind, farm), threads=threads)) as daemon:
+    with servers.Headgate(dict(store_config(kind, farm), threads=threads_of(kind))) as daemon:
         yield Target(kind, daemon)
-
-
-# What the suites of row operations run against.
-ROW_TARGETS = ("embedded", "embedded2", "mc1", "mc3")
 
 
 def row_config(kind, farm, **tenant):
     """A configuration with one tenant, for one of the ROW_TARGETS."""
     tenant["name"] = "default"
-    if kind.startswith("mc"):
+    if not kind.startswith("embedded"):
         tenant["upstream"] = "store"
-    return dict(store_config(kind, farm), threads=2 if kind in ("embedded2", "mc3") else 1,
-                tenants=[tenant])
+    return dict(store_config(kind, farm), threads=threads_of(kind), tenants=[tenant])
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +165,7 @@ def row_target(request, row_daemons):
     return row_daemons(request.param)
 
 
-@pytest.fixture(params=[kind for kind in ROW_TARGETS if kind.startswith("embedded")])
+@pytest.fixture(params=[kind for kind in ROW_TARGETS if has_order(kind)])
 def ordered_target(request, row_daemons):
     """Headgate over a store whose keys have an order."""
     return row_daemons(request.param)

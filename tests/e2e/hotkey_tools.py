@@ -18,7 +18,7 @@ TYPES = ("ALL", "INSERT", "DELETE", "UPDATE", "QUERY")
 COLUMNS = {"TENANT", "TABLE", "SVR_IP", "SVR_PORT", "HOTKEY", "HOTKEY_TYPE", "HOTKEY_FREQ", "ERROR",
            "THROTTLE_PERCENT", "REJECTED"}
 PARAM = "tenant.%s.%s"
-STORES = ("embedded", "embedded2", "memcached")
+STORES = ("embedded", "embedded2", "memcached", "redis")
 
 
 def start(tenants, kind="embedded", farm=None, epoch_ms=200, **options):
@@ -27,11 +27,15 @@ def start(tenants, kind="embedded", farm=None, epoch_ms=200, **options):
     if kind == "memcached":
         store = {"upstreams": [{"name": "store", "kind": "memcached",
                                 "servers": [{"address": farm.servers(1)[0].where}]}]}
+    if kind == "redis":
+        server, database = farm.redis()
+        store = {"upstreams": [{"name": "store", "kind": "redis", "database": database,
+                                "servers": [{"address": server.where}]}]}
     options.setdefault("threads", 1 if kind == "embedded" else 2)
     rows = [dict(row) for row in tenants]
     if not any(row["name"] == "default" for row in rows):
         rows.append({"name": "default"})
-    if kind == "memcached":
+    if kind in ("memcached", "redis"):
         for row in rows:
             row.setdefault("upstream", "store")
     return credit_tools.start(rows, store=store, hotkey_epoch_ms=epoch_ms, **options)

@@ -14,15 +14,16 @@ probe_c_CFLAGS = $(AM_CFLAGS) $(MEMCACHED_CFLAGS)
 probe_c_LDADD = $(MEMCACHED_LIBS)
 
 EXTRA_DIST += \
-	tests/lib/flood.py tests/lib/mcbin.py tests/lib/servers.py tests/lib/tablebin.py \
+	tests/lib/flood.py tests/lib/mcbin.py tests/lib/redisservers.py tests/lib/respbin.py tests/lib/servers.py tests/lib/tablebin.py \
 	tests/e2e/client_statuses.py tests/e2e/client_tools.py tests/e2e/conftest.py \
-	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py tests/e2e/row_tools.py \
+	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py tests/e2e/redis_tools.py tests/e2e/row_tools.py \
 	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py \
 	tests/e2e/test_admin.py tests/e2e/test_chaos.py tests/e2e/test_clients.py tests/e2e/test_credits.py tests/e2e/test_ctl_unit.py \
 	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \
 	tests/e2e/test_hotkeys_views.py \
 	tests/e2e/test_failures.py tests/e2e/test_hotkey_views.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
-	tests/e2e/test_ops.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
+	tests/e2e/test_ops.py tests/e2e/test_pool.py tests/e2e/test_redis.py tests/e2e/test_redis_cluster.py tests/e2e/test_redis_config.py \
+	tests/e2e/test_redis_hostile.py tests/e2e/test_redis_servers.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_wire.py \
 	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load_rows.py \
 	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \

@@ -66,6 +66,26 @@ def test_it_compares(tmp_path):
     assert os.listdir(tmp_path) == ["result.json"]
 
 
+def test_what_stands_before_redis_is_compared_with_redis(tmp_path):
+    file = tmp_path / "result.json"
+    process = start(tmp_path, "--seconds", "0.1", "--repetitions", "1", "--connections", "50",
+                    "--pipelines", "16", "--values", "32", "--targets",
+                    "memcached,redis,nutcracker-redis,headgate-redis", "--json", str(file))
+    out, err = process.communicate(timeout=60 * SCALE)
+    assert process.returncode == 0, err
+    assert "× of Redis direct / CPU" in out and "× of memcached direct / CPU" in out
+    assert ": Headgate → Redis, 50 connections, depth 16, 32 bytes:" in out
+    assert "µs, nutcracker → Redis has " in out
+    rows = {r["target"]: r for r in json.loads(file.read_text())["rows"]}
+    assert list(rows) == ["memcached", "redis", "nutcracker-redis", "headgate-redis"]
+    for name, row in rows.items():
+        assert row["runs"] == 1 and row["ops_per_s"] > 0 and row["cpu_us"] > 0
+        assert (row["store_cpu_us"] is None) == (name in ("memcached", "redis"))
+    assert rows["redis"]["ratio"] == 1
+    assert rows["headgate-redis"]["ratio"] == pytest.approx(
+        rows["headgate-redis"]["ops_per_s"] / rows["redis"]["ops_per_s"])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_leaves_nothing_behind(tmp_path, number):
     process = start(tmp_path, "--seconds", "30", "--targets", "memcached,haproxy,nutcracker")
@@ -97,4 +117,4 @@ def test_an_unknown_target_is_named(tmp_path):
     process = start(tmp_path, "--targets", "mcrouter")
     _, err = process.communicate(timeout=20 * SCALE)
     assert process.returncode == 2
-    assert "'mcrouter' is none of memcached, haproxy, nutcracker, headgate, embedded" in err
+    assert "'mcrouter' is none of memcached, haproxy, nutcracker, headgate, embedded, redis," in err

@@ -1,5 +1,5 @@
 """test_chaos - everything at once for some seconds: clients that come, flood, and go; buckets made,
-changed and deleted; reloads; statistics; a memcached killed and started again. Nothing may crash,
+changed and deleted; reloads; statistics; a memcached or Redis killed and started again. Nothing may crash,
 hang, answer out of order, or give one client another's value; afterwards all is calm."""
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -13,6 +13,7 @@ import pytest
 
 from credit_tools import admin, details, start
 from mcbin import Closed, Feature, Op, poll, request, scaled, set_extras, show
+from redisservers import Redis
 from servers import Memcached, user_row
 
 SECONDS = 4
@@ -108,18 +109,20 @@ class Chaos:
                     time.sleep(rand.random() * 0.05)
 
     def operator(self, rand, number):
-        """Kills and starts the memcached behind."""
+        """Kills and starts the server behind."""
         time.sleep(rand.random() * 0.5)
         self.server.kill()
         time.sleep(rand.random() * 0.3)
         self.server.restart()
 
 
-@pytest.mark.parametrize("threads,free_pool", [(1, "fair"), (2, "first-come"), (2, "fair")])
-def test_everything_at_once(threads, free_pool):
-    server = Memcached(memory_mb=64)
+@pytest.mark.parametrize("threads,free_pool,kind", [
+    (1, "fair", "memcached"), (2, "first-come", "memcached"), (2, "fair", "memcached"),
+    (1, "first-come", "redis"), (2, "fair", "redis")])
+def test_everything_at_once(threads, free_pool, kind):
+    server = Redis() if kind == "redis" else Memcached(memory_mb=64)
     store = {"upstreams": [{"name": "store", "kind": "embedded"},
-                           {"name": "servers", "kind": "memcached", "backend_timeout_ms": 200,
+                           {"name": "servers", "kind": kind, "backend_timeout_ms": 200,
                             "reconnect_max_ms": 100, "servers": [{"address": server.where}]}]}
     tenants = [{"name": "default", "upstream": "store"},
                {"name": "shop", "upstream": "store", "hard_limit": 500},

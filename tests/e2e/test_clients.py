@@ -1,4 +1,4 @@
-"""test_clients - real client libraries do their work through headgate, on both stores, with and
+"""test_clients - real client libraries do their work through headgate, on every store, with and
 without a login; memcached itself is the model."""
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -23,7 +23,7 @@ def scenario(name, address, prefix, user="-", password="-"):
         "%s: exit %d\n%s\n%s" % (name, done.returncode, done.stdout, done.stderr)
 
 
-@pytest.fixture(scope="module", params=["embedded", "mc3"])
+@pytest.fixture(scope="module", params=["embedded", "mc3", "redis"])
 def logins(request, farm):
     """A daemon where nobody does anything without a login; the user's bucket has its name."""
     config = store_config(request.param, farm)

@@ -9,14 +9,15 @@ import time
 import pytest
 
 from mcbin import Client, Feature, Op, St, poll, request, response, scaled, set_extras, show
+from redisservers import Redis
 from servers import FakeBackend, Headgate, Memcached, memory_factor
 
 TIMEOUT_MS = 400
 DOWN = (St.BACKEND_DOWN, St.BACKEND_TIMEOUT)
 
 
-def config(where, **options):
-    upstream = {"name": "store", "kind": "memcached", "ring": "modula",
+def config(where, kind="memcached", **options):
+    upstream = {"name": "store", "kind": kind, **({} if kind == "redis" else {"ring": "modula"}),
                 "backend_timeout_ms": TIMEOUT_MS, "connect_timeout_ms": 300,
                 "queue_timeout_ms": TIMEOUT_MS, "reconnect_max_ms": 300}
     upstream.update(options.pop("upstream", {}))
@@ -154,10 +155,18 @@ def test_loud_gets_say_the_error_whatever_quiet_ones_do(pair):
 
 # ---- one server: coming and going ----
 
-def test_start_without_the_server_then_it_comes():
-    server = Memcached(memory_mb=32)
+@pytest.fixture(params=["memcached", "redis"])
+def server(request):
+    """A server that a test may kill."""
+    made = Redis() if request.param == "redis" else Memcached(memory_mb=32)
+    made.kind = request.param
+    yield made
+    made.stop()
+
+
+def test_start_without_the_server_then_it_comes(server):
     server.kill()
-    with Headgate(config([server.where])) as daemon, daemon.client() as client:
+    with Headgate(config([server.where], server.kind)) as daemon, daemon.client() as client:
         client.hello(Feature.XERROR)
         assert client.get(b"k").status in DOWN
         begun = time.monotonic()
@@ -165,20 +174,17 @@ def test_start_without_the_server_then_it_comes():
         assert time.monotonic() - begun < scaled(0.2), "known to be down: answered at once"
         server.restart()
         poll(lambda: client.set(b"k", b"v").status == 0, 5, what="the server in use")
-    server.stop()
 
 
-def test_server_restarted_while_idle():
+def test_server_restarted_while_idle(server):
     """The lost connections are noticed, and the next request does not fail for them."""
-    server = Memcached(memory_mb=32)
-    with Headgate(config([server.where])) as daemon, daemon.client() as client:
+    with Headgate(config([server.where], server.kind)) as daemon, daemon.client() as client:
         client.hello(Feature.XERROR)
         for number in range(5):
             assert client.set(b"k", b"%d" % number).status == 0
             server.kill()
             server.restart()
             poll(lambda: client.set(b"k", b"v").status == 0, 5, what="the server in use again")
-    server.stop()
 
 
 def test_idle_connections_cut_by_the_server():
@@ -206,11 +212,10 @@ def test_eject_servers():
         server.stop()
 
 
-def test_hanging_server_is_given_up_and_found_again():
+def test_hanging_server_is_given_up_and_found_again(server):
     """Once enough time-outs over several keys are counted, answers come at once; after the pause
     it is used again."""
-    server = Memcached(memory_mb=32)
-    setup = config([server.where], upstream={"backend_timeout_ms": 100})
+    setup = config([server.where], server.kind, upstream={"backend_timeout_ms": 100})
     with Headgate(setup) as daemon:
         with daemon.client(timeout=10) as client:
             client.hello(Feature.XERROR)
@@ -225,7 +230,6 @@ def test_hanging_server_is_given_up_and_found_again():
             poll(at_once, 10, what="refusals at once")
             server.resume()
             poll(lambda: client.get(b"k").value == b"v", 5, what="the server in use again")
-    server.stop()
 
 
 def test_a_request_has_one_deadline():
@@ -514,9 +518,8 @@ def test_memory_of_a_backend_is_bounded():
     fake.stop()
 
 
-def test_values_are_right_while_a_server_comes_and_goes():
+def test_values_are_right_while_a_server_comes_and_goes(server):
     """Readers check every byte while the server is killed and started again, over and over."""
-    server = Memcached(memory_mb=32)
     stop = threading.Event()
     wrong, good = [], [0]
 
@@ -533,7 +536,7 @@ def test_values_are_right_while_a_server_comes_and_goes():
                     good[0] += 1
                     if got.value != value:
                         wrong.append((key, len(got.value)))
-    with Headgate(config([server.where], threads=2)) as daemon:
+    with Headgate(config([server.where], server.kind, threads=2)) as daemon:
         threads = [threading.Thread(target=reader, args=(n,)) for n in range(4)]
         for thread in threads:
             thread.start()
@@ -547,4 +550,3 @@ def test_values_are_right_while_a_server_comes_and_goes():
             thread.join(scaled(20))
         assert not wrong, wrong[:5]
         assert good[0] >= 300
-    server.stop()

@@ -10,7 +10,7 @@ import pytest
 
 import mcbin
 import servers
-from conftest import ROW_TARGETS, row_config
+from conftest import ROW_TARGETS, has_order, row_config
 from mcbin import St
 from row_tools import CLIENTS, MAX_INT, insist, refused, together
 from tablebin import (H, Rows, all_of, any_of, cell, cells_of, counters, deletion, filter_of,
@@ -383,7 +383,7 @@ def test_scans_need_order(row_target, rows):
     assert hrows_of(done(rows.scan("r", "r"))) == [("r", {"a:x": [b"1"]})]
     assert hrows_of(done(rows.scan("q", "q"))) == []
     reply = rows.scan("a", "z")
-    if row_target.kind.startswith("embedded"):
+    if row_target.ordered:
         assert hrows_of(done(reply)) == [("r", {"a:x": [b"1"]})]
     else:
         refused(reply, St.NOT_SUPPORTED)
@@ -566,7 +566,7 @@ def test_what_is_past_its_time_is_not_there_for_changes(families, row):
 
 
 def test_a_row_past_its_time_is_in_no_scan(family_daemon, families, row):
-    if not family_daemon[0].startswith("embedded"):
+    if not has_order(family_daemon[0]):
         scanned = lambda: done(families.scan(row, row)).rows
     else:
         scanned = lambda: done(families.scan(row, row + "\xff")).rows

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -364,6 +365,64 @@ def test_text_protocol_counts_server_errors(memcached):
     assert report["total"]["statuses"] == {"0x84": 100}
 
 
+# Against a Redis, in its own protocol.
+
+def start_redis():
+    sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+    from redisservers import Redis
+    return Redis()
+
+
+@pytest.fixture(scope="module")
+def redis():
+    with start_redis() as server:
+        yield server
+
+
+def test_the_protocol_of_redis(redis):
+    before = redis.client().info("stats")
+    report, _ = load("-s", redis.where, "--protocol", "resp", "-n", 20000, "--keys", 200,
+                     "--value-bytes", "0-300", "-c", 5, "-p", 16, "--mix", "get=80,set=20")
+    ops, after = report["total"]["by_operation"], redis.client().info("stats")
+    hits, misses = (int(after[name]) - int(before[name]) for name in ("keyspace_hits",
+                                                                      "keyspace_misses"))
+    assert report["protocol"] == "resp"
+    assert ops["get"]["done"] == hits > 10000 and ops["get"]["missed"] == misses > 0
+    assert redis.command("GET", key_of(0)) == value_of(0, 0, 300)[1]
+
+
+def test_a_foreign_value_of_redis_is_wrong(redis):
+    common = ("-s", redis.where, "--protocol", "resp", "--keys", 10, "--key-bytes", 8, "-c", 1)
+    load(*common, "--fill", "-n", 0)
+    value = value_of(3, 32)[1]
+    for bad, text in ((value[:20] + b"\0" + value[21:], "byte 20 of the value's 32 is 0x00"),
+                      (value[:-1], "value has 31 bytes instead of 32"),
+                      (value_of(4, 32)[1], "byte 0 of")):
+        redis.command("SET", key_of(3, 8), bad)
+        report, stderr = load(*common, "-n", 300, "--mix", "get=1", "--zipf", 0, code=1)
+        assert "wrong reply: tenant 'default', get of key 'k0000003'" in stderr and text in stderr
+        assert 5 < report["total"]["wrong"] < 100 and report["total"]["operations"] == 300
+    redis.command("DEL", key_of(3, 8))
+    redis.command("RPUSH", key_of(3, 8), "an element")
+    report, _ = load(*common, "-n", 300, "--mix", "get=1", "--zipf", 0)
+    assert 5 < report["total"]["refused"] < 100
+    assert report["total"]["statuses"]["0x84"] == report["total"]["refused"]
+
+
+@pytest.mark.parametrize("answer,text", [
+    (b":1\r\n", "answered ':1'"), (b"+OK\r\n", "answered '+OK'"), (b"nonsense\n", "no reply"),
+    (b"$99999999\r\n", "cannot follow '$99999999'"), (b"$x\r\n", "cannot follow '$x'"),
+    (b"$3\r\nabcde", "no line ends after the value"), (b"\r\n", "answered ''")])
+def test_a_wrong_reply_of_redis_is_described(answer, text):
+    sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+    from redisservers import FakeRedis
+    server = FakeRedis(handler=lambda connection, arguments: answer)
+    _, stderr = load("-s", server.where, "--protocol", "resp", "-n", 3, "--keys", 10, "-c", 1,
+                     "--mix", "get=1", code=1)
+    assert text in stderr
+    server.stop()
+
+
 def test_tenants_have_their_own_results(memcached):
     report, _ = load("-s", memcached.address, "-t", 1, "--keys", 100,
                      "--tenant", "name=shop,key-prefix=s,connections=3,pipeline=2,mix=get=1,set=1",
@@ -664,7 +723,11 @@ def test_hello_to_a_server_that_loses_its_framing(memcached):
     (["--tenant", "connections=5"], ["name="]),
     (["--tenant", "name=a", "--tenant", "name=a"], ["two are named 'a'"]),
     (["--user", "x"], ["user and password"]),
-    (["--protocol", "text", "--mix", "delete=1"], ["not delete"]),
+    (["--protocol", "text", "--mix", "delete=1"], ["text protocol", "not delete"]),
+    (["--protocol", "resp", "--mix", "incr=1"], ["resp protocol", "not incr"]),
+    (["--protocol", "resp", "--expiry", "5"], ["resp protocol", "expiry"]),
+    (["--protocol", "resp", "--bucket", "b"], ["resp protocol", "bucket"]),
+    (["--protocol", "redis"], ["--protocol 'redis'", "binary, text or resp"]),
     (["-n", "0"], ["--operations '0'", "--fill"]),
     (["--hello", "all"], ["--hello 'all'", "xerror, json, nonblocking"]),
 ])

@@ -464,7 +464,7 @@ def test_half_closed_client_gets_its_answers(daemon, key):
         assert [f.value for f in frames[1::2]] == [n * 20 for n in names]
 
 
-@pytest.mark.parametrize("store", ["embedded", "mc1"])
+@pytest.mark.parametrize("store", ["embedded", "mc1", "redis"])
 def test_slow_reader_does_not_fill_the_memory(farm, store):
     """A client asks for 500 MB and reads nothing: the server stops reading and keeps little."""
     with Headgate(store_config(store, farm)) as daemon:

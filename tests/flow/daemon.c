@@ -18,7 +18,7 @@
 
 static const char *program;
 
-static uint16_t free_port(void)
+uint16_t daemon_free_port(void)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof in;
@@ -40,10 +40,20 @@ static bool answers(const struct daemon *daemon)
     return ok;
 }
 
+void daemon_await(const struct daemon *daemon)
+{
+    uint64_t end_us = bench_deadline();
+    while (!answers(daemon)) {
+        assert_true(hg_now_us() < end_us);
+        assert_int_equal(waitpid(daemon->pid, NULL, WNOHANG), 0);
+        poll(NULL, 0, 2);
+    }
+}
+
 void daemon_launch(struct daemon *daemon)
 {
     if (daemon->port == 0)
-        daemon->port = free_port();
+        daemon->port = daemon_free_port();
     snprintf(daemon->address, sizeof daemon->address, "127.0.0.1:%u", daemon->port);
     char port[8];
     snprintf(port, sizeof port, "%u", daemon->port);
@@ -56,12 +66,7 @@ void daemon_launch(struct daemon *daemon)
               "-I", "2m", "-B", "binary", "-u", user, (char *)NULL);
         _exit(127);
     }
-    uint64_t end_us = bench_deadline();
-    while (!answers(daemon)) {
-        assert_true(hg_now_us() < end_us);
-        assert_int_equal(waitpid(daemon->pid, NULL, WNOHANG), 0);
-        poll(NULL, 0, 2);
-    }
+    daemon_await(daemon);
 }
 
 void daemon_put_down(struct daemon *daemon)
@@ -74,25 +79,24 @@ void daemon_put_down(struct daemon *daemon)
     daemon->pid = 0;
 }
 
-/* The path of a program, or NULL. */
-static const char *find_program(const char *name)
+const char *daemon_find(const char *name, char path[static DAEMON_PATH_BYTES])
 {
-    static char path[4096];
     const char *dirs = getenv("PATH");
     while (dirs != NULL && *dirs != '\0') {
         size_t len = strcspn(dirs, ":");
-        snprintf(path, sizeof path, "%.*s/%s", (int)len, dirs, name);
+        snprintf(path, DAEMON_PATH_BYTES, "%.*s/%s", (int)len, dirs, name);
         if (access(path, X_OK) == 0)
             return path;
         dirs += len + (dirs[len] == ':');
     }
-    snprintf(path, sizeof path, "/usr/bin/%s", name);
+    snprintf(path, DAEMON_PATH_BYTES, "/usr/bin/%s", name);
     return access(path, X_OK) == 0 ? path : NULL;
 }
 
 bool daemon_is_there(void)
 {
-    program = find_program("memcached");
+    static char path[DAEMON_PATH_BYTES];
+    program = daemon_find("memcached", path);
     return program != NULL;
 }
 

@@ -22,4 +22,11 @@ void daemon_launch(struct daemon *daemon);
 /* Kills it, if it runs, and waits for its end. */
 void daemon_put_down(struct daemon *daemon);
 
+/* For other kinds of servers: a free port; the path of a program, written to `path`, or NULL; waits
+   until the process of daemon->pid accepts connections on its port. */
+#define DAEMON_PATH_BYTES 4096
+uint16_t daemon_free_port(void);
+const char *daemon_find(const char *name, char path[static DAEMON_PATH_BYTES]);
+void daemon_await(const struct daemon *daemon);
+
 #endif

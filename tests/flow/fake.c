@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "proto/opcode.h"
+#include "proto/status.h"
 
 #define HEAD 24
 
@@ -105,6 +106,17 @@ int fake_live(const struct fake *fake)
     return live;
 }
 
+/* Notes as whom a request comes; a login's value is: nothing, 0, user, 0, password. */
+static void note_user(struct fake *fake, struct fake_request *r, const uint8_t *value)
+{
+    const char *user = fake->conns[r->conn].user;
+    if (r->opcode == HG_OPCODE_SASL_AUTH) {
+        must(r->value_len > 2 && memchr(value + 1, 0, r->value_len - 1) != NULL, "no PLAIN");
+        user = (const char *)value + 1;
+    }
+    snprintf(r->user, sizeof r->user, "%s", user);
+}
+
 /* Cuts one whole request out of what a connection sent. */
 static bool cut(struct fake *fake, int conn)
 {
@@ -127,10 +139,11 @@ static bool cut(struct fake *fake, int conn)
     memcpy(r->key, c->in + HEAD + extras, key);
     for (size_t i = HEAD + extras + key; i < HEAD + body; i++)
         r->value_sum += c->in[i];
+    note_user(fake, r, c->in + HEAD + extras + key);
     c->have -= HEAD + body;
     memmove(c->in, c->in + HEAD + body, c->have);
     c->count++;
-    if (fake->automatic)
+    if (fake->automatic || (fake->lets_in && r->opcode == HG_OPCODE_SASL_AUTH))
         fake_obey(fake, r);
     return true;
 }
@@ -231,8 +244,22 @@ void fake_answer(struct fake *fake, struct fake_request *request, uint16_t statu
     free(out);
 }
 
+static void log_in(struct fake *fake, struct fake_request *request)
+{
+    struct fake_conn *c = &fake->conns[request->conn];
+    bool refused =
+        strcmp(request->user, fake->refused) == 0 || (fake->one_login && c->user[0] != '\0');
+    if (!refused)
+        memcpy(c->user, request->user, sizeof c->user);
+    fake_answer(fake, request, refused ? HG_STATUS_AUTH_ERROR : 0, refused ? "no" : "");
+}
+
 void fake_obey(struct fake *fake, struct fake_request *request)
 {
+    if (request->opcode == HG_OPCODE_SASL_AUTH) {
+        log_in(fake, request);
+        return;
+    }
     char value[FAKE_KEY + 2] = "";
     if (request->opcode == HG_OPCODE_GET || request->opcode == HG_OPCODE_GAT)
         snprintf(value, sizeof value, "v:%s", request->key);

@@ -13,6 +13,7 @@
 #define FAKE_CONNS    64
 #define FAKE_REQUESTS 4096
 #define FAKE_KEY      251
+#define FAKE_USER     32
 
 struct fake_request {
     int conn;
@@ -24,6 +25,7 @@ struct fake_request {
     uint32_t value_len;
     uint32_t value_sum; /* of its bytes */
     char key[FAKE_KEY];
+    char user[FAKE_USER]; /* as whom the connection was logged in; of a login: who is to be */
     bool answered;
 };
 
@@ -31,16 +33,20 @@ struct fake_conn {
     int fd;
     uint8_t *in;
     size_t have, cap;
-    bool deaf;    /* does not read */
-    bool ended;   /* by the peer */
-    size_t count; /* requests */
+    bool deaf;            /* does not read */
+    bool ended;           /* by the peer */
+    size_t count;         /* requests */
+    char user[FAKE_USER]; /* logged in as; "": nobody */
 };
 
 struct fake {
     int fd;
     uint16_t port;
     char address[128];
-    bool automatic; /* answers every request as a memcached would that has every key */
+    bool automatic;          /* answers every request as a memcached would that has every key */
+    bool lets_in;            /* so it does logins, though it is not automatic */
+    char refused[FAKE_USER]; /* this user is not let in */
+    bool one_login;          /* a second login on a connection is refused */
     struct fake_conn conns[FAKE_CONNS];
     int accepted; /* connections, ever */
     struct fake_request *requests;

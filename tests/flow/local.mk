@@ -137,3 +137,104 @@ tests_flow_t_table_range_LDADD = $(HG_ROW_LIBS)
 tests_flow_t_table_session_SOURCES = tests/flow/t_table_session.c $(TABLESCENE)
 tests_flow_t_table_session_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
+
+# Redis Cluster
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
+	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd \
+	tests/flow/t_rediscluster_threads
+endif
+CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
+HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_slotsask_SOURCES = tests/flow/t_slotsask.c $(CLUSTERD)
+tests_flow_t_slotsask_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_slotsask_LDADD = $(HG_BACK_TEST_LIBS)
+CLUSTERSCENE = tests/flow/clusterscene.c tests/flow/clusterscene.h $(CLUSTERD)
+tests_flow_t_rediscluster_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_threads_SOURCES = tests/flow/t_rediscluster_threads.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_threads_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_threads_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_odd_SOURCES = tests/flow/t_rediscluster_odd.c tests/flow/fakenode.c \
+	tests/flow/fakenode.h $(CLUSTERSCENE)
+tests_flow_t_rediscluster_odd_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_odd_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_script tests/flow/t_redis_real tests/flow/t_redis_again \
+	tests/flow/t_redis_fake tests/flow/t_redis_rows
+endif
+REDISD = tests/flow/redisd.c tests/flow/redisd.h $(DAEMON)
+HG_REDIS_TEST_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
+tests_flow_t_redis_script_SOURCES = tests/flow/t_redis_script.c $(REDISD)
+tests_flow_t_redis_script_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_script_LDADD = $(HG_BACK_TEST_LIBS)
+# Logins of links, ties of calls
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_login tests/flow/t_tie
+endif
+tests_flow_t_link_login_SOURCES = tests/flow/t_link_login.c $(PAIR)
+tests_flow_t_link_login_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_link_login_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_tie_SOURCES = tests/flow/t_tie.c $(PAIR)
+tests_flow_t_tie_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_tie_LDADD = $(HG_BACK_TEST_LIBS)
+REDISSCENE = tests/flow/redisscene.h $(REDISD)
+tests_flow_t_redis_real_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
+tests_flow_t_redis_real_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_real_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Calls that another worker carries out
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_relay tests/flow/t_relay_threads
+endif
+tests_flow_t_relay_SOURCES = tests/flow/t_relay.c $(RIG)
+tests_flow_t_relay_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_relay_threads_SOURCES = tests/flow/t_relay_threads.c $(DAEMON)
+tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
+# Connections between identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads
+endif
+CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
+tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
+tests_flow_t_domain_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_share_SOURCES = tests/flow/t_domain_share.c $(CROWD)
+tests_flow_t_domain_share_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_share_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_again_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
+tests_flow_t_redis_again_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_again_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_fake_SOURCES = tests/flow/t_redis_fake.c $(REDISSCENE)
+tests_flow_t_redis_fake_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)
+# The tests of stores once more, for a worker whose calls another one carries out
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_real_relayed tests/flow/t_redis_rows_relayed \
+	tests/flow/t_redis_again_relayed tests/flow/t_rediscluster_relayed
+endif
+tests_flow_t_redis_real_relayed_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
+tests_flow_t_redis_real_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_real_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_relayed_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_rows_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_again_relayed_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
+tests_flow_t_redis_again_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_again_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_relayed_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_relayed_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_rediscluster_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_threads_SOURCES = tests/flow/t_domain_threads.c $(RIG)
+tests_flow_t_domain_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)

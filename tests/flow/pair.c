@@ -19,8 +19,9 @@ static void on_room(struct hg_link *link)
     ((struct pair *)link->pool)->rooms++;
 }
 
-static void on_answers(struct hg_link *link, uint32_t in_time, uint64_t waited_us)
+static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, uint64_t waited_us)
 {
+    (void)late;
     (void)waited_us;
     ((struct pair *)link->pool)->answers += in_time;
 }
@@ -51,7 +52,7 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
         pair->link = NULL;
 }
 
-static const struct hg_link_owner owner = {on_ready, on_room, on_answers, on_timeout, on_end};
+static const struct hg_link_owner owner = {on_ready, on_room, on_answers, on_timeout, NULL, on_end};
 
 struct hg_link *pair_new_link(struct pair *pair, int *ret_fd, bool probe)
 {

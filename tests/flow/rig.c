@@ -118,10 +118,10 @@ void bench_for(struct bench *bench, uint64_t us)
         bench_turn(bench);
 }
 
-void rig_conf(struct hg_memcached_conf *conf, struct hg_ring_server *servers, struct fake **fakes,
+void rig_conf(struct hg_remote_conf *conf, struct hg_ring_server *servers, struct fake **fakes,
               uint32_t count)
 {
-    hg_memcached_conf_init(conf);
+    hg_remote_conf_init(conf);
     conf->name = "cache";
     for (uint32_t i = 0; i < count; i++)
         servers[i] = (struct hg_ring_server){fakes[i]->address, 1};
@@ -133,7 +133,7 @@ void rig_conf(struct hg_memcached_conf *conf, struct hg_ring_server *servers, st
     conf->times.reconnect_max_ms = 50;
 }
 
-struct hg_upstream_shared *rig_shared(const struct hg_memcached_conf *conf, uint32_t workers)
+struct hg_upstream_shared *rig_shared(const struct hg_remote_conf *conf, uint32_t workers)
 {
     char why[HG_RING_WHY_BYTES] = "";
     struct hg_upstream_shared *shared = hg_upstream_shared_new(conf, NULL, workers, why);
@@ -145,15 +145,16 @@ struct hg_upstream_shared *rig_shared(const struct hg_memcached_conf *conf, uint
 struct hg_store *rig_store(struct rig *rig, struct hg_upstream_shared *shared, uint32_t worker,
                            uint32_t share)
 {
-    struct hg_store *store = hg_memcached_store_new(shared, &rig->loop, &rig->mailbox, &rig->blobs,
-                                                    &rig->outs, worker, share);
+    const struct hg_remote_place place = {&rig->loop, &rig->mailbox, &rig->blobs,
+                                          &rig->outs, worker,        share};
+    struct hg_store *store = hg_memcached_store_new(shared, &place);
     assert_non_null(store);
     return store;
 }
 
 struct hg_pool *rig_pool(struct hg_store *store, uint32_t index)
 {
-    return &HG_CONTAINER_OF(store, struct hg_memcached_store, base)->pools[index];
+    return hg_remote_of(store)->domains[index].own;
 }
 
 uint64_t rig_stat(const struct hg_upstream_shared *shared, uint32_t server,

@@ -14,7 +14,6 @@
 
 #include "back/hub.h"
 #include "back/memcached.h"
-#include "back/memcached_in.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "fake.h"
@@ -80,11 +79,11 @@ uint64_t bench_scale(void);
 void bench_for(struct bench *bench, uint64_t us);
 
 /* A configuration of these fakes with short time-outs. */
-void rig_conf(struct hg_memcached_conf *conf, struct hg_ring_server *servers, struct fake **fakes,
+void rig_conf(struct hg_remote_conf *conf, struct hg_ring_server *servers, struct fake **fakes,
               uint32_t count);
 struct hg_store *rig_store(struct rig *rig, struct hg_upstream_shared *shared, uint32_t worker,
                            uint32_t share);
-struct hg_upstream_shared *rig_shared(const struct hg_memcached_conf *conf, uint32_t workers);
+struct hg_upstream_shared *rig_shared(const struct hg_remote_conf *conf, uint32_t workers);
 struct hg_pool *rig_pool(struct hg_store *store, uint32_t index);
 uint64_t rig_stat(const struct hg_upstream_shared *shared, uint32_t server,
                   enum hg_upstream_stat stat);

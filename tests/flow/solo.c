@@ -25,7 +25,7 @@ void solo_start(struct solo *solo, uint32_t share)
     for (uint32_t w = 0; w < solo->workers; w++) {
         solo->stores[w] = rig_store(&solo->rigs[w], solo->shared, w, share);
         /* So that a slow machine is not taken for a stuck server. */
-        rig_pool(solo->stores[w], 0)->usual_us = 1000000;
+        rig_pool(solo->stores[w], 0)->domain->usual_us = 1000000;
     }
 }
 
@@ -44,8 +44,7 @@ void solo_fini(struct solo *solo)
 void solo_bear_silence(struct solo *solo)
 {
     for (uint32_t w = 0; w < solo->workers; w++)
-        HG_CONTAINER_OF(solo->stores[w], struct hg_memcached_store, base)
-            ->pool_conf.link.silent_us = 3600000000;
+        hg_remote_of(solo->stores[w])->pool_conf.link.silent_us = 3600000000;
 }
 
 uint64_t solo_stat(struct solo *solo, enum hg_upstream_stat stat)

@@ -9,7 +9,7 @@ struct solo {
     struct rig rigs[2];
     struct fake fake;
     struct hg_ring_server server;
-    struct hg_memcached_conf conf;
+    struct hg_remote_conf conf;
     struct hg_upstream_shared *shared;
     struct hg_store *stores[2];
     uint32_t workers;

@@ -91,7 +91,7 @@ static void test_flush_that_is_not_allowed(void **state)
     struct scene s;
     scene_start(&s);
     struct hg_upstream *upstream = &s.stage.upstreams[0].upstream;
-    atomic_store(&upstream->shared, true);
+    atomic_store(&stage_find(&s.stage, "default")->shared, true);
     atomic_store(&upstream->allow_flush, false);
     client_ask(&s.client, HG_OPCODE_FLUSH, NULL, 1);
     scene_expect(&s, HG_OPCODE_FLUSH, HG_STATUS_NOT_SUPPORTED, 1);

@@ -17,7 +17,7 @@ struct scene {
     struct rig rig;
     struct fake fakes[SERVERS];
     struct hg_ring_server servers[SERVERS];
-    struct hg_memcached_conf conf;
+    struct hg_remote_conf conf;
     struct hg_upstream_shared *shared;
     struct hg_store *store;
     struct bench bench;
@@ -56,7 +56,7 @@ static void scene_fini(struct scene *scene)
 /* Index of the server that `where` names for the key. */
 static int where(struct scene *scene, const char *key)
 {
-    const char *address = scene->store->ops->where(scene->store, hg_span_str(key));
+    const char *address = scene->store->ops->where(scene->store, HG_SPAN_NONE, hg_span_str(key));
     for (int i = 0; i < SERVERS; i++) {
         if (strcmp(address, scene->fakes[i].address) == 0)
             return i;
@@ -324,9 +324,9 @@ static void t_times_change(void **state)
     key_of(&s, 0, key);
     get(&s, &note, key);
     s.fakes[0].automatic = false;
-    struct hg_memcached_times times = s.conf.times;
+    struct hg_remote_times times = s.conf.times;
     times.backend_timeout_ms = 30;
-    hg_memcached_store_set_times(s.store, &times);
+    hg_remote_set_times(s.store, &times);
     get(&s, &note, key);
     assert_int_equal(note.result.fault, HG_FAULT_TIMEOUT);
     uint64_t waited_us = s.rig.loop.now_us - note.call.sent_us;

@@ -22,7 +22,7 @@ struct scene {
     struct rig rig;
     struct daemon daemons[SERVERS];
     struct hg_ring_server servers[SERVERS];
-    struct hg_memcached_conf conf;
+    struct hg_remote_conf conf;
     struct hg_upstream_shared *shared;
     struct hg_store *store;
     struct bench bench;
@@ -33,7 +33,7 @@ static void scene_init(struct scene *scene, uint32_t count)
     memset(scene, 0, sizeof *scene);
     rig_init(&scene->rig);
     scene->bench.rigs[0] = &scene->rig;
-    hg_memcached_conf_init(&scene->conf);
+    hg_remote_conf_init(&scene->conf);
     scene->conf.name = "real";
     for (uint32_t i = 0; i < count; i++) {
         daemon_launch(&scene->daemons[i]);

@@ -54,9 +54,9 @@ static void place_open(struct place *place, enum place_kind kind)
     place->kind = kind;
     print_message("# %s\n", place_names[kind]);
     if (kind == MEMCACHED) {
-        struct hg_memcached_conf conf;
+        struct hg_remote_conf conf;
         daemon_launch(&place->daemon);
-        hg_memcached_conf_init(&conf);
+        hg_remote_conf_init(&conf);
         conf.name = "real";
         place->server = (struct hg_ring_server){place->daemon.address, 1};
         conf.ring.servers = &place->server;

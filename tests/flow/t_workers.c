@@ -122,14 +122,14 @@ static void t_threads_share_servers(void **state)
     (void)state;
     struct daemon daemons[2] = {{0}};
     struct hg_ring_server servers[2];
-    struct hg_memcached_conf conf;
+    struct hg_remote_conf conf;
     static struct crew crew;
     char name[32], why[HG_RING_WHY_BYTES];
     memset(&crew, 0, sizeof crew);
     daemon_launch(&daemons[0]);
     daemon_launch(&daemons[1]);
     snprintf(name, sizeof name, "localhost:%u", daemons[1].port);
-    hg_memcached_conf_init(&conf);
+    hg_remote_conf_init(&conf);
     conf.name = "crew";
     servers[0] = (struct hg_ring_server){daemons[0].address, 1};
     servers[1] = (struct hg_ring_server){name, 1}; /* looked up on another thread */

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,35 @@ def hot_commands(port):
     return to_the_end(wait_until_ready(script.replace("11299", str(port)), "build/hot.log"))
 
 
+def redis_commands(port):
+    """Those of the Redis, whose server is installed already, and ends whatever happens."""
+    script = section_commands("Redis behind")
+    install = re.search(r"^sudo apt-get install .* redis-server\n", script, re.M)
+    begun, ended = ">build/redis.log &\n", "redis-cli -p 11298 shutdown nosave\n"
+    assert install and begun in script and script.endswith(ended), "the commands have changed"
+    script = script.replace(install.group(), "").replace(" -t 8 ", " -t %d " % SECONDS)
+    script = wait_until_ready(script, "build/behind.log").replace("'kill $server'",
+                                                                 "'kill $server $redis'")
+    script = script.replace(begun, begun + "redis=$!\ntrap 'kill $redis' EXIT\n"
+                            "for i in $(seq 1000); do redis-cli -p 11298 ping >build/ping && break; "
+                            "sleep 0.01; done\n")
+    script = script.replace("kill $!\n", "kill $server; wait $server\n")
+    script = script.replace(ended, "trap - EXIT\n" + ended + "wait $redis\n")
+    return "set -e\n" + script.replace("11299", str(port)).replace("11298", str(port + 1))
+
+
+def two_ports():
+    """A free port behind which is another."""
+    while True:
+        port = free_port()
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port + 1))
+                return port
+            except OSError:
+                continue
+
+
 def make_tree(directory, port):
     """What the commands see: the demonstration's files, and the programs in build/."""
     shutil.copytree(os.path.join(TOP, "etc", "demo"), os.path.join(directory, "etc", "demo"))
@@ -74,7 +104,7 @@ def make_tree(directory, port):
             with open(path) as before:
                 text = before.read()
             with open(path, "w") as after:
-                after.write(text.replace("11299", str(port)))
+                after.write(text.replace("11299", str(port)).replace("11298", str(port + 1)))
     os.mkdir(os.path.join(directory, "build"))
     for name in ("headgate", "headgate-load", "headgatectl"):
         os.symlink(os.path.join(BUILD, name), os.path.join(directory, "build", name))
@@ -103,7 +133,7 @@ def operations(output):
 
 def attempt(make_script, seconds, log):
     """(exit status, output and log) of one demonstration in a directory of its own."""
-    directory, port = tempfile.mkdtemp(prefix="hg-demo-"), free_port()
+    directory, port = tempfile.mkdtemp(prefix="hg-demo-"), two_ports()
     try:
         code, output = run(directory, port, make_script(port), seconds)
         with open(os.path.join(directory, "build", log)) as text:
@@ -143,11 +173,29 @@ def hot_checks(code, output):
     ]
 
 
+def redis_checks(code, output):
+    seen = operations(output)
+    return [
+        ("the commands of Redis succeed", code == 0),
+        ("Redis has a row and its table's index",
+         r'"users\x00alice"' in output and r'"\x00iusers"' in output),
+        ("both tenants load it", [name for name, _, _ in seen] == ["shop", "noisy"]),
+        ("and noisy is held", len(seen) == 2 and seen[0][1] > 0
+         and 0 < seen[1][1] <= LIMIT * (seen[1][2] + 2)),
+    ]
+
+
 def main():
     code, output = attempt(commands, SECONDS, "demo.log")
     checks = credits_checks(code, output)
     code, more = attempt(hot_commands, HOT_SECONDS, "hot.log")
     checks += hot_checks(code, more)
+    if shutil.which("redis-server") and shutil.which("redis-cli"):
+        code, behind = attempt(redis_commands, SECONDS, "behind.log")
+        checks += redis_checks(code, behind)
+        more += behind
+    else:
+        checks.append(("Redis # SKIP redis-server is missing", True))
     print("1..%d" % len(checks))
     for number, (what, good) in enumerate(checks, 1):
         print("%sok %d - %s" % ("" if good else "not ", number, what))

@@ -57,14 +57,16 @@ features() { "$dump" features; }
 logins() { "$dump" logins; }
 embedded() { "$dump" embedded; }
 upstream() { "$dump" upstream; }
+cluster() { "$dump" cluster; }
 workers() { statistics "of each worker"; }
 tenants() { statistics "of each tenant"; }
 outcomes() { statistics "outcomes"; }
 engine() { statistics "of the engine"; }
+pool() { statistics "of each identity"; }
 
 lists="protocol.md:features protocol.md:opcodes protocol.md:statuses operations.md:groups
     operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants operations.md:engine
-    operations.md:embedded operations.md:upstream headgate.yaml.5:options"
+    operations.md:embedded operations.md:upstream operations.md:pool operations.md:cluster headgate.yaml.5:options"
 
 update() {
     for list in $lists; do
@@ -84,7 +86,7 @@ if [ "${1:-}" = update ]; then
     exit 0
 fi
 
-echo "1..15"
+echo "1..17"
 for list in $lists; do
     file=$top/doc/${list%:*}
     name=${list#*:}

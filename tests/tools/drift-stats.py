@@ -116,11 +116,20 @@ def check_ops(client):
 def check_upstreams(client):
     rows = [name.split(":") for name in client.stat("upstreams")]
     wrong = same({row[1] for row in rows if row[0] == "file"}, listed("embedded") | {"kind"})
+    wrong += same({row[1] for row in rows if row[0] == "slots" and len(row) == 2},
+                  listed("cluster") | {"kind"})
     sent = {row[-1] for row in rows if row[0] == "cache" and len(row) == 3}
     wrong += same(sent, listed("upstream") | {"address", "state"})
     text = section("stat upstreams")
     return wrong + [word + " is not explained" for word in ("kind", "address", "state")
                     if not re.search(r"`(UPSTREAM:)?%s`" % word, text)]
+
+
+def check_pool(client):
+    rows = [name.split(":") for name in client.stat("pool")]
+    wrong = [] if {row[0] for row in rows} == {"cache", "slots"} else ["rows of %s" % rows[:1]]
+    wrong += [":".join(row) for row in rows if len(row) != 4 or row[2] != "own"]
+    return wrong + same({row[3] for row in rows}, listed("pool"))
 
 
 def check_connections(client):
@@ -144,7 +153,7 @@ def check_settings(client):
 CHECKS = [("stat", check_general), ("sum of the outcomes", check_sum), ("threads", check_threads),
           ("buckets", check_buckets), ("bucket_details", check_details),
           ("throttle", check_throttle), ("hotkeys", check_hotkeys),
-          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams),
+          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams), ("pool", check_pool),
           ("connections", check_connections), ("slow", check_slow), ("settings", check_settings)]
 
 CONFIG = {
@@ -153,6 +162,8 @@ CONFIG = {
     "hotkey_epoch_ms": 100,
     "upstreams": [{"name": "file", "kind": "embedded"},
                   {"name": "cache", "kind": "memcached",
+                   "servers": [{"address": "127.0.0.1:%d" % free_port()}]},
+                  {"name": "slots", "kind": "redis-cluster",
                    "servers": [{"address": "127.0.0.1:%d" % free_port()}]}],
     "tenants": [{"name": "default", "upstream": "file", "hard_limit": 20},
                 {"name": "other", "upstream": "cache"}],

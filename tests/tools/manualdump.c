@@ -1,7 +1,7 @@
 // manualdump - prints the manual's lists from the program's tables
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// manualdump opcodes | statuses | features | logins | embedded | upstream
+// manualdump opcodes | statuses | features | logins | embedded | upstream | cluster
 //
 // Used by tests/tools/drift-manual.sh, which holds the manual to what this prints.
 #include <stdio.h>
@@ -128,12 +128,21 @@ static void print_upstream(void)
 #undef HG_UPSTREAM_STAT
 }
 
+static void print_cluster(void)
+{
+    stat_head();
+#define HG_REDISCLUSTER_STAT(NAME, name, kind, help) printf("| `%s` | %s |\n", name, help);
+#include "back/rediscluster_stats.def"
+#undef HG_REDISCLUSTER_STAT
+}
+
 static const struct {
     const char *name;
     void (*print)(void);
 } lists[] = {
     {"opcodes", print_opcodes}, {"statuses", print_statuses}, {"features", print_features},
     {"logins", print_logins},   {"embedded", print_embedded}, {"upstream", print_upstream},
+    {"cluster", print_cluster},
 };
 
 int main(int argc, char **argv)
@@ -144,7 +153,8 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? 0 : 1;
         }
     }
-    fputs("usage: manualdump opcodes | statuses | features | logins | embedded | upstream\n",
+    fputs("usage: manualdump opcodes | statuses | features | logins | embedded | upstream | "
+          "cluster\n",
           stderr);
     return 2;
 }

@@ -131,7 +131,7 @@ if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
 endif
 HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
-	$(CMOCKA_LIBS)
+	$(HIREDIS_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
 tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
@@ -143,7 +143,7 @@ tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
 # Logins
 HG_LOGIN_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(CMOCKA_CFLAGS)
 HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
-	$(CRYPTO_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
+	$(CRYPTO_LIBS) $(HIREDIS_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_dialogue tests/unit/t_login tests/unit/t_login_bounds
 endif
@@ -336,6 +336,64 @@ tests_unit_t_keylist_SOURCES = tests/unit/t_keylist.c tests/unit/hothelp.h
 tests_unit_t_keylist_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_keylist_LDADD = $(HG_HOT_TEST_LIBS)
 
+# Redis Cluster: slots and topology
+# Leases of connections
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_leaseplan tests/unit/t_lease tests/unit/t_lease_threads
+endif
+tests_unit_t_leaseplan_SOURCES = tests/unit/t_leaseplan.c
+tests_unit_t_leaseplan_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_leaseplan_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_SOURCES = tests/unit/t_lease.c
+tests_unit_t_lease_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS)
+tests_unit_t_lease_threads_SOURCES = tests/unit/t_lease_threads.c
+tests_unit_t_lease_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_lease_threads_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS) -lpthread
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply tests/unit/t_topology
+endif
+tests_unit_t_keyslot_SOURCES = tests/unit/t_keyslot.c
+tests_unit_t_keyslot_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
+tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
+tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_slotsreply_LDADD = libback.a libproto.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_topology_SOURCES = tests/unit/t_topology.c
+tests_unit_t_topology_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_topology_LDADD = libback.a libproto.a libbase.a $(CMOCKA_LIBS)
+# Identities
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_identity
+endif
+tests_unit_t_identity_SOURCES = tests/unit/t_identity.c
+tests_unit_t_identity_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_identity_LDADD = $(HG_BACK_TEST_LIBS)
+# Redis
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_redis_read tests/unit/t_redis_error tests/unit/t_redis_write
+endif
+tests_unit_t_redis_read_SOURCES = tests/unit/t_redis_read.c
+tests_unit_t_redis_read_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_redis_read_LDADD = libback.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_redis_error_SOURCES = tests/unit/t_redis_error.c
+tests_unit_t_redis_error_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_error_LDADD = $(HG_BACK_TEST_LIBS)
+tests_unit_t_redis_write_SOURCES = tests/unit/t_redis_write.c
+tests_unit_t_redis_write_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
+tests_unit_t_redis_write_LDADD = $(HG_BACK_TEST_LIBS)
+
+# Configuration of Redis upstreams, and of logins to servers
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_redis tests/unit/t_conf_logins
+endif
+tests_unit_t_conf_redis_SOURCES = tests/unit/t_conf_redis.c tests/unit/apphelp.h
+tests_unit_t_conf_redis_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_redis_LDADD = $(t_app_libs)
+tests_unit_t_conf_logins_SOURCES = tests/unit/t_conf_logins.c tests/unit/apphelp.h
+tests_unit_t_conf_logins_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_logins_LDADD = $(t_app_libs)
 # The planner of connections
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_balance tests/unit/t_balance_quota tests/unit/t_balance_end \

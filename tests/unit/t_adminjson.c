@@ -196,7 +196,8 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
         {"{\"name\":\"x\"}", "unknown key 'name' (accepted: upstream, reserved, hard_limit, "
                              "credit_mode, kv_hotkey_throttle_threshold, hotkey_mode, "
                              "hotkey_control, hotkey_tracking, reject_status, "
-                             "key_prefix, max_connections, table_sessions, "
+                             "key_prefix, backend_user, backend_password, backend_database, "
+                             "max_connections, table_sessions, "
                              "table_session_idle_s, allow_flush, families)"},
         {"{\"credit_mode\":\"on\"}",
          "bad value 'on' of 'credit_mode' (accepted: off, observe, enforce)"},

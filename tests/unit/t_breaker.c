@@ -361,6 +361,27 @@ static void test_waits_grow_and_forget_late(void **state)
     assert_int_equal(b.backoff.k, 0);
 }
 
+static void test_a_server_that_is_not_ready_is_out_until_the_probe(void **state)
+{
+    (void)state;
+    begin();
+    up();
+    up();
+    hg_breaker_tell_unready(&b, now);
+    assert_state(HG_BREAKER_OPEN);
+    uint64_t at = hg_breaker_next_us(&b);
+    hg_breaker_tell_unready(&b, now); // others hear it too: it counts once
+    assert_int_equal(hg_breaker_next_us(&b), at);
+    hg_breaker_tell_lost(&b, false, now);
+    hg_breaker_tell_lost(&b, false, now);
+    assert_int_equal(take_later(), HG_BREAKER_PROBE);
+    hg_breaker_tell_failed(&b, HG_BREAKER_PROBE, false, now);
+    assert_state(HG_BREAKER_OPEN);
+    assert_int_equal(take_later(), HG_BREAKER_PROBE);
+    hg_breaker_tell_connected(&b, HG_BREAKER_PROBE, now);
+    assert_state(HG_BREAKER_RAMP);
+}
+
 static void test_timeouts_of_before_are_forgotten_after_the_probe(void **state)
 {
     (void)state;
@@ -399,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_a_failure_in_the_ramp),
         cmocka_unit_test(test_those_under_way_when_it_opens_change_nothing),
         cmocka_unit_test(test_waits_grow_and_forget_late),
+        cmocka_unit_test(test_a_server_that_is_not_ready_is_out_until_the_probe),
         cmocka_unit_test(test_timeouts_of_before_are_forgotten_after_the_probe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void test_without_a_file_it_runs(void **state)
     assert_string_equal(conf->upstreams[0].name, "embedded");
     assert_int_equal(conf->upstreams[0].kind, HG_CONF_KIND_EMBEDDED);
     assert_int_equal(conf->upstreams[0].sync, HG_CONF_SYNC_SECOND);
-    assert_int_equal(conf->upstreams[0].tenant_count, 1);
+    assert_int_equal(conf->tenants[0].neighbours, 0);
     assert_int_equal(conf->tenants_count, 1);
     assert_string_equal(conf->tenants[0].name, "default");
     assert_int_equal(conf->tenants[0].upstream_index, 0);
@@ -131,7 +131,7 @@ static void test_a_copy_is_equal_and_its_own(void **state)
     assert_int_equal(hg_conf_diff(conf, copy, NULL, NULL), 0);
     assert_string_equal(copy->tenants[0].effective_prefix, conf->tenants[0].effective_prefix);
     assert_int_equal(copy->tenants[1].upstream_index, 1);
-    assert_int_equal(copy->upstreams[1].tenant_count, 1);
+    assert_int_equal(copy->tenants[1].neighbours, conf->tenants[1].neighbours);
     assert_int_equal(copy->lines[HG_CONF_SERVER_threads], 5);
     hg_conf_free(conf);
     assert_string_equal(copy->upstreams[0].servers[2].address.text, "unix:/run/mc.sock");
@@ -186,7 +186,8 @@ static void test_all_faults_are_told_at_once(void **state)
          "c.yaml:14: 0 entries in 'servers' (accepted: a list of 1 to 1000 entries)\n"
          "c.yaml:14: upstream without 'name' (accepted: 1 to 100 of the characters A-Z a-z 0-9 . _ "
          "% -)\n"
-         "c.yaml:14: upstream without 'kind' (accepted: embedded, memcached)\n"
+         "c.yaml:14: upstream without 'kind' (accepted: embedded, memcached, redis, "
+         "redis-cluster)\n"
          "c.yaml:15: a mapping given for 'tenants' (accepted: a list)\n"},
     };
     apphelp_refuses(cases, HG_COUNT_OF(cases));

@@ -112,7 +112,7 @@ static void test_prefixes_keep_tenants_of_one_memcached_apart(void **state)
     hg_conf_free(alone);
     struct hg_conf *embedded = apphelp_conf(EMBEDDED "tenants: [{name: a}, {name: b}]\n");
     assert_string_equal(embedded->tenants[0].effective_prefix, "");
-    assert_int_equal(embedded->upstreams[0].tenant_count, 2);
+    assert_int_equal(embedded->tenants[0].neighbours, 1);
     hg_conf_free(embedded);
 
     static const char shared[] = CACHE "tenants: [{name: a}, {name: b, key_prefix: \"\"}]\n";

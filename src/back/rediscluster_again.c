@@ -1,0 +1,196 @@
+// rediscluster_again - calls that a server of a Redis Cluster did not carry out, and where they go
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   MOVED     noted; to the new owner, at once
+//   ASK       to that server, after ASKING, at once; the owner stays
+//   TRYAGAIN  to the owner, in 10 ms; READONLY in 50 ms, when there may be another
+//   CLUSTERDOWN, LOADING, and whatever goes on for too long: answered
+//
+// Its caller was told that the call is under way, and hears no more of waiting: where it has to
+// wait for room on another connection, it is this file that is told of it (tie->on_room).
+#include "back/rediscluster_in.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+#define TRYAGAIN_US 10000 /* a few keys have been moved by then */
+#define READONLY_US 50000 /* a demotion comes with a promotion: half of the refresh's pause */
+
+static void give_up(struct hg_rediscluster_store *store, struct hg_call *call, const char *what)
+{
+    char text[160];
+    hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
+    int len = snprintf(text, sizeof text, "the servers of the cluster %s slot %u", what,
+                       hg_rediscluster_slot(store, call));
+    (void)hg_remote_refuse(call, HG_FAULT_DOWN, hg_span(text, (size_t)len), NULL);
+}
+
+/* Sends the call where its tie says, or to the owner of its slot. */
+static void send_on(struct hg_rediscluster_store *store, struct hg_call *call)
+{
+    struct hg_tie *tie = call->place.tie;
+    uint32_t server = tie->server;
+    call->after = NULL; /* it was looked at; nothing of this client is in front of it */
+    call->now_us = store->redis.remote.hub.loop->now_us;
+    if (!tie->asking) {
+        uint32_t slot = hg_rediscluster_slot(store, call);
+        server = store->map.owner[slot];
+        if (server == HG_SLOTS_NONE) {
+            (void)hg_rediscluster_refuse_slot(store, call, slot);
+            return;
+        }
+    }
+    /* If there is no room the call waits, and on_room below is called. */
+    (void)hg_remote_submit(&store->redis.remote, server, call);
+}
+
+static void on_room(struct hg_call *call)
+{
+    struct hg_remote *remote = hg_remote_of(call->place.store);
+    send_on(hg_rediscluster_of(remote), call);
+}
+
+/* Until when a call may be sent away: as long as it might have waited in line. */
+static uint64_t end_us(const struct hg_rediscluster_store *store, const struct hg_call *call)
+{
+    uint64_t end = call->place.tie->since_us + store->redis.remote.pool_conf.queue_timeout_us;
+    return call->deadline_us != 0 && call->deadline_us < end ? call->deadline_us : end;
+}
+
+void hg_rediscluster_tick_later(struct hg_rediscluster_store *store, uint64_t now_us)
+{
+    struct hg_list old, *node;
+    hg_list_init(&old);
+    hg_list_splice(&old, &store->later);
+    while ((node = hg_list_first(&old)) != NULL) {
+        struct hg_call *call = HG_CONTAINER_OF(node, struct hg_call, place.node);
+        if (call->place.since_us > now_us) {
+            hg_list_remove(node);
+            hg_list_append(&store->later, node);
+            continue;
+        }
+        hg_rediscluster_leave_list(store, call);
+        send_on(store, call);
+    }
+}
+
+/* A redirect to `address`: the server to send to, or HG_SLOTS_NONE. */
+static uint32_t read_redirect(struct hg_rediscluster_store *store, const struct hg_pool *pool,
+                              const struct hg_reply *reply)
+{
+    char address[HG_REDIRECT_ADDRESS];
+    if (!hg_redirect_target(reply->again_address, pool->server->address, address))
+        return HG_SLOTS_NONE;
+    return hg_rediscluster_reach(store, address);
+}
+
+static void redirect(struct hg_rediscluster_store *store, const struct hg_pool *pool,
+                     struct hg_call *call, const struct hg_reply *reply)
+{
+    struct hg_tie *tie = call->place.tie;
+    bool moved = reply->again == HG_AGAIN_MOVED;
+    uint32_t server = read_redirect(store, pool, reply);
+    if (moved)
+        hg_topology_want(&store->shared->topology, server);
+    if (server == HG_SLOTS_NONE || reply->again_slot >= HG_KEYSLOTS) {
+        give_up(store, call, "name no server that can be reached for");
+        return;
+    }
+    if (++tie->again > HG_REDISCLUSTER_REDIRECTS) {
+        give_up(store, call, "do not agree about who owns");
+        return;
+    }
+    tie->asking = !moved;
+    tie->server = server;
+    if (moved)
+        store->map.owner[reply->again_slot] = (uint16_t)server;
+    send_on(store, call);
+}
+
+/* The caller is not to hear of waiting from now on. */
+static void take_over(struct hg_rediscluster_store *store, struct hg_call *call)
+{
+    struct hg_tie *tie = call->place.tie;
+    if (tie->on_room != NULL)
+        return;
+    tie->on_room = call->on_room;
+    tie->since_us = store->redis.remote.hub.loop->now_us;
+    call->on_room = on_room;
+}
+
+/* What an answer tells of the cluster, whatever becomes of the call. */
+static void learn(struct hg_rediscluster_store *store, enum hg_again again)
+{
+    switch (again) {
+    case HG_AGAIN_MOVED:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_MOVED);
+        break;
+    case HG_AGAIN_ASK:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_ASK);
+        return;
+    case HG_AGAIN_TRYAGAIN:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_TRYAGAIN);
+        return;
+    case HG_AGAIN_READONLY:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_READONLY);
+        break;
+    case HG_AGAIN_DOWN:
+        hg_rediscluster_count(store, HG_REDISCLUSTER_DOWN);
+        break;
+    case HG_AGAIN_NO:
+    case HG_AGAIN_NOSCRIPT:
+        return;
+    case HG_AGAIN_LOADING:
+        break;
+    }
+    hg_topology_want(&store->shared->topology, HG_SLOTS_NONE);
+}
+
+/* Sends the call to the owner again, a little later, unless that has gone on for too long. */
+static bool try_later(struct hg_rediscluster_store *store, struct hg_call *call, uint64_t pause_us)
+{
+    uint64_t now_us = store->redis.remote.hub.loop->now_us;
+    if (now_us >= end_us(store, call)) {
+        hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
+        return false;
+    }
+    call->place.tie->asking = false;
+    hg_rediscluster_put_later(store, call, now_us + pause_us);
+    return true;
+}
+
+void hg_rediscluster_on_again(struct hg_remote *remote, struct hg_pool *pool, struct hg_link *link,
+                              struct hg_call *call, const struct hg_reply *reply)
+{
+    struct hg_rediscluster_store *store = hg_rediscluster_of(remote);
+    struct hg_tie *tie = call->place.tie;
+    bool settled = false;
+    learn(store, (enum hg_again)reply->again);
+    if (tie == NULL || tie->bytes == NULL || remote->closing) {
+        hg_redis_settle(&store->redis, pool, link, call, reply);
+        return;
+    }
+    take_over(store, call);
+    switch (reply->again) {
+    case HG_AGAIN_MOVED:
+    case HG_AGAIN_ASK:
+        redirect(store, pool, call, reply);
+        return;
+    case HG_AGAIN_NOSCRIPT:
+        settled = tie->again <= HG_REDISCLUSTER_REDIRECTS;
+        if (settled)
+            hg_redis_say_again(&store->redis, link, call);
+        break;
+    case HG_AGAIN_TRYAGAIN:
+        settled = try_later(store, call, TRYAGAIN_US);
+        break;
+    case HG_AGAIN_READONLY:
+        settled = try_later(store, call, READONLY_US);
+        break;
+    default:
+        break;
+    }
+    if (!settled)
+        hg_redis_settle(&store->redis, pool, link, call, reply);
+}
