@@ -141,7 +141,8 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 # Redis Cluster
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
-	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd
+	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd \
+	tests/flow/t_rediscluster_threads
 endif
 CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
 HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -155,6 +156,9 @@ tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_threads_SOURCES = tests/flow/t_rediscluster_threads.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_threads_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_threads_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_odd_SOURCES = tests/flow/t_rediscluster_odd.c tests/flow/fakenode.c \
 	tests/flow/fakenode.h $(CLUSTERSCENE)
 tests_flow_t_rediscluster_odd_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
