@@ -9,6 +9,11 @@
    two, half the capacity would go into moving as long as the ring lasts. */
 #define SLICE 3
 
+/* Failures in a row after which a block rests, as many as open a server's breaker; and how long at
+   most, as for that. */
+#define FAILURES    3
+#define REST_MAX_US 1000000
+
 void hg_balance_init(struct hg_balance *balance, const struct hg_balance_conf *conf,
                      uint32_t capacity, uint64_t now_us)
 {
@@ -47,6 +52,9 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen)
         {
             struct hg_balance_block *block = hg_balance_block_at(node);
             block->busy_us = block->arrivals = block->answers = 0;
+            block->failures = 0;
+            block->resting = false;
+            hg_balance_check_starving(balance, block);
         }
     }
     balance->frozen = frozen;
@@ -54,11 +62,10 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 
 /* ---- blocks ---- */
 
-/* Puts the block into the line of those without a connection, or takes it out. */
-static void check_starving(struct hg_balance *balance, struct hg_balance_block *block)
+void hg_balance_check_starving(struct hg_balance *balance, struct hg_balance_block *block)
 {
     bool starves = block->waiters > 0 && hg_balance_size(block) == 0 && block->incoming == 0 &&
-                   !block->suppressed && !block->barred;
+                   hg_balance_is_open(block);
     if (starves == !hg_list_empty(&block->starving))
         return;
     if (starves)
@@ -121,13 +128,13 @@ void hg_balance_block_suppress(struct hg_balance *balance, struct hg_balance_blo
     balance->suppressed_count += suppressed - block->suppressed;
     block->suppressed = suppressed;
     hg_balance_block_wake(balance, block);
-    check_starving(balance, block);
+    hg_balance_check_starving(balance, block);
 }
 
 void hg_balance_block_bar(struct hg_balance *balance, struct hg_balance_block *block, bool barred)
 {
     block->barred = barred;
-    check_starving(balance, block);
+    hg_balance_check_starving(balance, block);
 }
 
 /* ---- waiters ---- */
@@ -140,7 +147,7 @@ void hg_balance_wait_begin(struct hg_balance *balance, struct hg_balance_block *
     block->used_us = now_us;
     balance->waiters++;
     hg_balance_block_wake(balance, block);
-    check_starving(balance, block);
+    hg_balance_check_starving(balance, block);
 }
 
 void hg_balance_wait_end(struct hg_balance *balance, struct hg_balance_block *block,
@@ -150,7 +157,7 @@ void hg_balance_wait_end(struct hg_balance *balance, struct hg_balance_block *bl
     block->waiters--;
     block->oldest_us = oldest_us;
     balance->waiters--;
-    check_starving(balance, block);
+    hg_balance_check_starving(balance, block);
 }
 
 bool hg_balance_has_source(const struct hg_balance_block *block)
@@ -210,10 +217,10 @@ static void enter(struct hg_balance *balance, struct hg_balance_conn *conn,
             hg_list_append(&balance->lru, &conn->lru);
         else if (state == HG_BALANCE_DRAINING)
             hg_list_append(&balance->draining_conns, &conn->lru);
-        check_starving(balance, block);
+        hg_balance_check_starving(balance, block);
     }
     if (old != NULL && old != block)
-        check_starving(balance, old);
+        hg_balance_check_starving(balance, old);
 }
 
 /* It is nobody's any more that waits elsewhere. */
@@ -225,7 +232,7 @@ static void unreserve(struct hg_balance *balance, struct hg_balance_conn *conn)
     conn->reserved = NULL;
     block->incoming--;
     balance->drains--;
-    check_starving(balance, block);
+    hg_balance_check_starving(balance, block);
 }
 
 void hg_balance_conn_add(struct hg_balance *balance, struct hg_balance_conn *conn,
@@ -316,31 +323,52 @@ void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn
         learn_time(balance, conn, now_us);
     conn->up_us = now_us;
     conn->block->connects++;
+    conn->block->failures = 0;
+    conn->block->resting = false;
     enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
 }
 
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_IDLE);
-    conn->block->used_us = conn->counted_us = now_us;
+    struct hg_balance_block *block = conn->block;
+    block->used_us = conn->counted_us = conn->since_us = now_us;
     unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
+    /* As `enter` would, which takes three times as long: this is done for every request of a client
+       that waits for each answer. */
+    block->idle_count--;
+    block->busy_count++;
+    conn->state = HG_BALANCE_BUSY;
+    hg_list_remove(&conn->lru);
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->busy, &conn->node);
 }
 
 /* Is the one that a connection was drained for no longer to have it? */
 static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
 {
     const struct hg_balance_block *to = conn->reserved;
-    return to->waiters == 0 || to->suppressed || conn->block->suppressed || balance->frozen ||
-           balance->draining;
+    return to->waiters == 0 || !hg_balance_is_open(to) || conn->block->suppressed ||
+           balance->frozen || balance->draining;
 }
 
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_BUSY || conn->state == HG_BALANCE_DRAINING);
-    if (conn->reserved != NULL && is_in_vain(balance, conn))
-        unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
+    struct hg_balance_block *block = conn->block;
+    if (HG_UNLIKELY(conn->state == HG_BALANCE_DRAINING)) {
+        if (conn->reserved != NULL && is_in_vain(balance, conn))
+            unreserve(balance, conn);
+        enter(balance, conn, HG_BALANCE_IDLE, block, now_us);
+        return;
+    }
+    block->busy_count--;
+    block->idle_count++;
+    conn->state = HG_BALANCE_IDLE;
+    conn->since_us = now_us;
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->idle, &conn->node);
+    hg_list_append(&balance->lru, &conn->lru);
 }
 
 void hg_balance_conn_drain(struct hg_balance *balance, struct hg_balance_conn *conn,
@@ -351,7 +379,7 @@ void hg_balance_conn_drain(struct hg_balance *balance, struct hg_balance_conn *c
     to->incoming++;
     balance->drains++;
     enter(balance, conn, HG_BALANCE_DRAINING, conn->block, now_us);
-    check_starving(balance, to);
+    hg_balance_check_starving(balance, to);
 }
 
 void hg_balance_conn_undrain(struct hg_balance *balance, struct hg_balance_conn *conn,
@@ -370,12 +398,31 @@ void hg_balance_conn_closing(struct hg_balance *balance, struct hg_balance_conn 
     enter(balance, conn, HG_BALANCE_CLOSING, NULL, now_us);
 }
 
+/* After some failures in a row each try comes twice as late as the one before: it may have cost
+   somebody else a connection. Connects that were under way together count once. While the breaker
+   is not closed it has the word. */
+static void note_failure(struct hg_balance *balance, const struct hg_balance_conn *conn,
+                         uint64_t now_us)
+{
+    struct hg_balance_block *block = conn->block;
+    block->connect_errors++;
+    if (balance->frozen || (block->failures > 0 && conn->bound_us < block->failed_us))
+        return;
+    block->failed_us = now_us;
+    if (++block->failures < FAILURES)
+        return;
+    uint32_t doublings = block->failures - FAILURES;
+    uint64_t rest_us = balance->hold_us << (doublings < 20 ? doublings : 20);
+    block->resting = true;
+    block->retry_us = now_us + (rest_us < REST_MAX_US ? rest_us : REST_MAX_US);
+}
+
 void hg_balance_conn_gone(struct hg_balance *balance, struct hg_balance_conn *conn, bool failed,
                           uint64_t now_us)
 {
     assert(conn->state != HG_BALANCE_GONE);
     if (failed && conn->state == HG_BALANCE_COMING)
-        conn->block->connect_errors++;
+        note_failure(balance, conn, now_us);
     unreserve(balance, conn);
     enter(balance, conn, HG_BALANCE_GONE, NULL, now_us);
     balance->total--;

@@ -104,6 +104,10 @@ void hg_balance_measure(struct hg_balance *balance, uint64_t now_us)
     {
         struct hg_balance_block *block = hg_balance_block_at(node);
         sample(balance, block, elapsed_us);
+        if (block->resting && now_us >= block->retry_us) {
+            block->resting = false;
+            hg_balance_check_starving(balance, block);
+        }
         busy += block->busy_avg;
         answers += block->answers_avg;
         if (is_over(balance, block)) {

@@ -56,6 +56,7 @@ struct hg_balance_block {
     uint32_t waiters;      // read
     bool active;           // had traffic lately
     bool waited;           // the last tick found waiters
+    bool resting;          // its connects fail: none before retry_us
     bool suppressed;       // takes no connections and ends those that it has
     bool barred;           // takes no connections for now
     /* What requests go by. */
@@ -73,6 +74,9 @@ struct hg_balance_block {
     double service_us;       // read: busy time of a connection per answer; 0: unknown
     double arrivals_avg, answers_avg, busy_avg, backlog_avg,
         weight;                        // per tick; weighted, weights together
+    uint32_t failures;                 // connects that failed, since the last success
+    uint64_t failed_us;                // when the last of them failed
+    uint64_t retry_us;                 // resting: until then
     uint64_t traffic_tick;             // the last tick with traffic
     uint64_t moves_in, moves_out;      // read: connections won and lost, all told
     uint64_t steals;                   // read: of moves_in, those taken when a request came
@@ -120,10 +124,10 @@ struct hg_balance {
     double service_us;  // busy time per answer, of all blocks
     uint32_t quota_sum; // of the quotas
     struct hg_balance_mean connect, rebind; // times of successes
-    uint64_t p99_us;                        // how long requests stay on a connection
-    uint64_t slice_us;                      // read: a turn in the ring
-    uint64_t hold_us, reconnect_us;         // read: minimum hold, mean time of a move
-    double level;                           // connections per demand, of the last quotas
+    uint64_t p99_us;   // driver: how long nearly all requests stay on a connection; 0: unknown
+    uint64_t slice_us; // read: a usual turn in the ring
+    uint64_t hold_us, reconnect_us; // read: minimum hold, mean time of a move
+    double level;                   // connections per demand, of the last quotas
     uint64_t ticked_us, tick;
 };
 

@@ -200,7 +200,7 @@ tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
 # Connections between identities
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads
 endif
 CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
 tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
@@ -235,3 +235,6 @@ tests_flow_t_redis_again_relayed_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_relayed_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_relayed_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS) -DSCENE_RELAYED
 tests_flow_t_rediscluster_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_threads_SOURCES = tests/flow/t_domain_threads.c $(RIG)
+tests_flow_t_domain_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)

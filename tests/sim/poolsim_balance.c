@@ -200,12 +200,22 @@ static void gone(struct poolsim_balance_pool *pool, struct poolsim_conn *slot, b
     wake_tick(pool);
 }
 
+/* If nothing else can serve them, those who have waited since before the connect began hear of its
+   failure: one, as long as the next try may follow soon; twice as many after each further one. */
 static void balance_failed(void *arg, struct poolsim_conn *slot)
 {
     struct poolsim_balance_pool *pool = arg;
+    struct hg_balance_block *block = &pool->blocks[slot->db];
+    uint64_t began_us = conn_of(pool, slot)->bound_us;
     gone(pool, slot, true);
-    if (!hg_balance_has_source(&pool->blocks[slot->db]))
+    uint32_t n = hg_balance_has_source(block) ? 0 : 1;
+    if (block->failures > 3)
+        n <<= block->failures < 20 ? block->failures - 3 : 17;
+    while (n > 0 && poolsim_waiting(pool->sim, slot->db) > 0 &&
+           poolsim_oldest_us(pool->sim, slot->db) <= began_us) {
         poolsim_refuse(pool->sim, slot->db);
+        n--;
+    }
     tell_waiters(pool, slot->db);
 }
 

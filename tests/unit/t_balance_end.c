@@ -363,6 +363,58 @@ static void test_frozen(void **state)
     assert_int_equal(planned(HG_BALANCE_MOVE), 1);
 }
 
+/* A block whose connects fail takes connections from the others ever more rarely, until one comes
+   up. */
+static void test_a_failing_block_rests(void **state)
+{
+    uint32_t tries = 0, late = 0;
+    (void)state;
+    begin(4, 1, 2);
+    (void)connect_now(0, 5 * MS);
+    for (uint32_t t = 0; t < 1000; t++) {
+        if (blocks[1].waiters == 0)
+            hg_balance_wait_begin(&b, &blocks[1], now);
+        (void)tick();
+        if (blocks[1].coming == 0)
+            continue;
+        tries++;
+        late += t >= 500;
+        now += 1 * MS;
+        (void)break_down(newest);
+        assert_int_equal(blocks[1].resting, tries >= 3);
+    }
+    assert_in_range(late, 4, 6); /* in 5 s: one a second */
+    assert_in_range(tries, 12, 20);
+    while (blocks[1].coming == 0)
+        (void)tick();
+    come_up(newest);
+    assert_false(blocks[1].resting);
+    assert_int_equal(blocks[1].failures, 0);
+}
+
+/* Ten connects that fail together are one failure; and what fails while the server is known to be
+   down is none. */
+static void test_failures_that_make_nobody_rest(void **state)
+{
+    (void)state;
+    begin(10, 1, 1);
+    for (uint32_t i = 0; i < 10; i++)
+        (void)request(0);
+    for (uint32_t i = 0; i < 10; i++) {
+        now += 100;
+        (void)break_down(&conns[i]);
+    }
+    assert_int_equal(blocks[0].failures, 1);
+    hg_balance_freeze(&b, true);
+    for (uint32_t i = 0; i < 10; i++) {
+        (void)tick();
+        (void)break_down(newest);
+    }
+    assert_int_equal(blocks[0].failures, 1);
+    hg_balance_freeze(&b, false);
+    assert_int_equal(blocks[0].failures, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +434,8 @@ int main(void)
         cmocka_unit_test(test_less_capacity),
         cmocka_unit_test(test_more_capacity),
         cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_a_failing_block_rests),
+        cmocka_unit_test(test_failures_that_make_nobody_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

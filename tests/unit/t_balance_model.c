@@ -41,8 +41,8 @@ static void check_block(struct hg_balance_block *block, const struct count *coun
     assert_int_equal(block->busy_count, length(&block->busy));
     assert_int_equal(block->coming + block->draining, length(&block->others));
     assert_int_equal(block->planned_in + block->planned_out, 0);
-    bool starves =
-        block->waiters > 0 && hg_balance_size(block) + block->incoming == 0 && !block->suppressed;
+    bool starves = block->waiters > 0 && hg_balance_size(block) + block->incoming == 0 &&
+                   !block->suppressed && !block->resting;
     assert_int_equal(starves, !hg_list_empty(&block->starving));
     assert_true(block->demand >= 0 && block->demand < 1e9);
 }
@@ -92,7 +92,7 @@ static void check_plan(const struct hg_balance_plan *plan)
     if (plan->verb == HG_BALANCE_CREATE)
         assert_true(b.total < b.capacity);
     if (takes || plan->verb == HG_BALANCE_CREATE)
-        assert_false(plan->block->suppressed);
+        assert_false(plan->block->suppressed || plan->block->resting);
     if (!takes)
         return;
     assert_false(b.frozen || b.draining);
