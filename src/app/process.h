@@ -110,9 +110,11 @@ void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstr
 HG_MUST_USE int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket,
                                    uint32_t *ret_id);
 /* As whom a tenant's requests go to the servers: a number of back/identity.h; 0 for kinds without
-   servers. 0, -ENOMEM, or -ENOSPC: too many logins have been used since the start. */
+   servers. *id comes with what it was here before, or 0, which saves a search if it still is. 0,
+   -ENOMEM, or -ENOSPC: too many logins have been used since the start. */
 HG_MUST_USE int hg_upstream_identity(struct hg_upstream *upstream,
-                                     const struct hg_conf_tenant *tenant, uint32_t *ret_id);
+                                     const struct hg_conf_upstream *conf,
+                                     const struct hg_conf_tenant *tenant, uint32_t *id);
 /* The bucket is deleted: its items go. */
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
 /* The same for what an earlier bucket of the name may have left. */

@@ -125,16 +125,29 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* Everything that its next login needs is there, so that publishing it cannot fail. */
-static int add_identity(struct hg_upstream *upstream, const struct hg_conf_tenant *tenant,
-                        char why[512])
+static int identity_of(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
+                       const struct hg_bucket *bucket, uint32_t *ret_id)
+{
+    uint32_t id = hg_bucket_identity(bucket);
+    int rc = 0;
+    if (bucket->upstream != NULL)
+        rc = hg_upstream_identity(bucket->upstream, &conf->upstreams[tenant->upstream_index],
+                                  tenant, &id);
+    if (rc == 0)
+        *ret_id = id;
+    return rc;
+}
+
+/* All that its logins need is there, so that publishing it cannot fail. */
+static int add_identity(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
+                        const struct hg_bucket *bucket, char why[512])
 {
     uint32_t id;
-    int rc = upstream != NULL ? hg_upstream_identity(upstream, tenant, &id) : 0;
+    int rc = identity_of(conf, tenant, bucket, &id);
     if (rc == -ENOSPC)
         snprintf(why, 512,
                  "tenant '%s' is one login too many: upstream '%s' has had %d since the start",
-                 tenant->name, upstream->name, HG_IDENTITIES_MAX);
+                 tenant->name, bucket->upstream->name, HG_IDENTITIES_MAX);
     else if (rc != 0)
         snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
     return rc;
@@ -149,9 +162,6 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
         struct hg_bucket *bucket = NULL;
         if (tenant->upstream_index != HG_CONF_NO_UPSTREAM)
             upstream = directory->upstreams[tenant->upstream_index];
-        int rc = add_identity(upstream, tenant, why);
-        if (rc != 0)
-            return rc;
         if (process->directory != NULL)
             bucket = hg_directory_bucket(process->directory, hg_span_str(tenant->name));
         bucket = still_fits(bucket, tenant, upstream) ? hg_bucket_ref(bucket)
@@ -159,6 +169,9 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
         if (bucket == NULL)
             return -ENOMEM;
         directory->buckets[directory->bucket_count++] = bucket;
+        int rc = add_identity(conf, tenant, bucket, why);
+        if (rc != 0)
+            return rc;
     }
     qsort(directory->buckets, directory->bucket_count, sizeof directory->buckets[0], by_name);
     return 0;
@@ -246,9 +259,6 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
     atomic_store(&bucket->shared, tenant->neighbours > 0);
-    uint32_t identity;
-    if (bucket->upstream != NULL && hg_upstream_identity(bucket->upstream, tenant, &identity) == 0)
-        atomic_store(&bucket->identity, identity);
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
 }
@@ -280,6 +290,9 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
             hg_credit_bucket_init(&process->node, &bucket->credit, bucket->credit_lanes,
                                   tenant->reserved, tenant->hard_limit);
         set_bucket(bucket, tenant);
+        uint32_t identity;
+        if (identity_of(conf, tenant, bucket, &identity) == 0)
+            atomic_store(&bucket->identity, identity);
     }
 }
 

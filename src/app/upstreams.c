@@ -288,16 +288,34 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     return 0;
 }
 
+/* What is open counts, not what the file says of the next start: another user's password waits with
+   the user. */
+static const char *password_of(const struct hg_identity *own, const struct hg_conf_upstream *conf)
+{
+    return strcmp(own->user, conf->user) == 0 ? conf->password : own->password;
+}
+
+static void update_password(struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
+{
+    struct impl *impl = upstream->impl;
+    struct hg_identities *identities = &impl->remote->identities;
+    const struct hg_identity *own = hg_identities_at(identities, 0);
+    if (strcmp(own->user, conf->user) != 0)
+        hg_log_warn("upstream=%s msg=\"user and password wait for a restart together\"",
+                    upstream->name);
+    else if (hg_identities_set_password(identities, conf->password) != 0)
+        hg_log_error("upstream=%s msg=\"no memory for the new password: the old one stays\"",
+                     upstream->name);
+}
+
 void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
 {
     struct impl *impl = upstream->impl;
     pthread_mutex_lock(&impl->lock);
     impl->times = times_of(conf);
     pthread_mutex_unlock(&impl->lock);
-    if (impl->remote != NULL &&
-        hg_identities_set_password(&impl->remote->identities, conf->password) != 0)
-        hg_log_error("upstream=%s msg=\"no memory for the new password: the old one stays\"",
-                     upstream->name);
+    if (impl->remote != NULL)
+        update_password(upstream, conf);
     atomic_store(&upstream->allow_flush, conf->allow_flush);
     atomic_store(&upstream->miss_on_fault, conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
 }
@@ -309,24 +327,28 @@ int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket, uint32_
     return impl->embedded != NULL ? hg_embedded_tenant_id(impl->embedded, bucket, ret_id) : 0;
 }
 
-int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_tenant *tenant,
-                         uint32_t *ret_id)
+int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_upstream *conf,
+                         const struct hg_conf_tenant *tenant, uint32_t *id)
 {
     struct impl *impl = upstream->impl;
     const unsigned *lines = tenant->lines;
-    *ret_id = 0;
+    uint32_t was = *id;
+    *id = 0;
     if (impl->remote == NULL)
         return 0;
-    /* What is open counts, not what the file says of the next start. */
-    const struct hg_identity *own = hg_identities_at(&impl->remote->identities, 0);
+    struct hg_identities *identities = &impl->remote->identities;
+    const struct hg_identity *own = hg_identities_at(identities, 0);
     bool logs_in = tenant->backend_user[0] != '\0' || tenant->backend_password[0] != '\0';
     uint64_t database =
         lines[HG_CONF_TENANT_backend_database] != 0 ? tenant->backend_database : own->database;
     if (!logs_in && database == own->database)
         return 0;
-    return hg_identities_add(&impl->remote->identities, logs_in ? tenant->backend_user : own->user,
-                             logs_in ? tenant->backend_password : own->password, (uint32_t)database,
-                             ret_id);
+    const char *user = logs_in ? tenant->backend_user : own->user;
+    const char *password = logs_in ? tenant->backend_password : password_of(own, conf);
+    *id = was;
+    if (hg_identity_is(hg_identities_at(identities, was), user, password, (uint32_t)database))
+        return 0;
+    return hg_identities_add(identities, user, password, (uint32_t)database, id);
 }
 
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id)

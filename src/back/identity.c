@@ -76,15 +76,20 @@ static int add_new(struct hg_identities *identities, const char *user, const cha
     return 0;
 }
 
+bool hg_identity_is(const struct hg_identity *identity, const char *user, const char *password,
+                    uint32_t database)
+{
+    return identity->database == database && strcmp(identity->user, user) == 0 &&
+           strcmp(identity->password, password) == 0;
+}
+
 int hg_identities_add(struct hg_identities *identities, const char *user, const char *password,
                       uint32_t database, uint32_t *ret_id)
 {
     pthread_mutex_lock(&identities->lock);
     int rc = -ENOENT;
     for (uint32_t i = 0; i < hg_identities_count(identities) && rc != 0; i++) {
-        const struct hg_identity *known = identities->list[i];
-        if (known->database != database || strcmp(known->user, user) != 0 ||
-            strcmp(known->password, password) != 0)
+        if (!hg_identity_is(identities->list[i], user, password, database))
             continue;
         *ret_id = i;
         rc = 0;

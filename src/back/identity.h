@@ -47,6 +47,9 @@ HG_MUST_USE int hg_identities_add(struct hg_identities *identities, const char *
 /* Another password for the upstream's own; the next login uses it. 0 or -ENOMEM. */
 HG_MUST_USE int hg_identities_set_password(struct hg_identities *identities, const char *password);
 
+HG_MUST_USE bool hg_identity_is(const struct hg_identity *identity, const char *user,
+                                const char *password, uint32_t database);
+
 static inline uint32_t hg_identities_count(const struct hg_identities *identities)
 {
     return atomic_load_explicit(&((struct hg_identities *)identities)->count, memory_order_acquire);

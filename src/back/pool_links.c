@@ -279,8 +279,10 @@ static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
         hg_domain_put_unit(pool->domain);
     }
-    if (why == HG_LINK_REJECTED && !link->live)
+    if (why == HG_LINK_REJECTED && !link->live) {
+        memcpy(pool->denial, link->denial, sizeof pool->denial);
         hg_pool_deny(pool);
+    }
     hg_domain_heed_breaker(pool->domain);
 }
 

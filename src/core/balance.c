@@ -65,7 +65,7 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 void hg_balance_check_starving(struct hg_balance *balance, struct hg_balance_block *block)
 {
     bool starves = block->waiters > 0 && hg_balance_size(block) == 0 && block->incoming == 0 &&
-                   !block->suppressed && !block->barred && !block->resting;
+                   hg_balance_is_open(block);
     if (starves == !hg_list_empty(&block->starving))
         return;
     if (starves)
@@ -348,8 +348,8 @@ void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *co
 static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
 {
     const struct hg_balance_block *to = conn->reserved;
-    return to->waiters == 0 || to->suppressed || to->barred || to->resting ||
-           conn->block->suppressed || balance->frozen || balance->draining;
+    return to->waiters == 0 || !hg_balance_is_open(to) || conn->block->suppressed ||
+           balance->frozen || balance->draining;
 }
 
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)

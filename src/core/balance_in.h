@@ -27,14 +27,19 @@ static inline uint32_t hg_balance_for(const struct hg_balance *balance, uint32_t
     return depth == 1 ? waiters : waiters / depth + (waiters % depth != 0);
 }
 
+/* May it be given connections? */
+static inline bool hg_balance_is_open(const struct hg_balance_block *block)
+{
+    return !block->suppressed && !block->barred && !block->resting;
+}
+
 /* Connections that the block's waiters could use beyond those that are on their way. */
 static inline uint32_t hg_balance_need(const struct hg_balance *balance,
                                        const struct hg_balance_block *block)
 {
     uint32_t wanted = hg_balance_for(balance, block->waiters);
     uint32_t sources = block->coming + block->incoming + block->planned_in;
-    bool takes_none = block->suppressed || block->barred || block->resting;
-    return takes_none || wanted <= sources ? 0 : wanted - sources;
+    return !hg_balance_is_open(block) || wanted <= sources ? 0 : wanted - sources;
 }
 
 /* Connections of the block, counting what is promised to it. */

@@ -191,8 +191,7 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
     if (HG_UNLIKELY(balance->frozen))
         return keep;
     if (to != NULL)
-        return to->waiters > 0 && !to->suppressed && !to->barred ? plan(HG_BALANCE_MOVE, to, conn)
-                                                                 : keep;
+        return to->waiters > 0 && hg_balance_is_open(to) ? plan(HG_BALANCE_MOVE, to, conn) : keep;
     bool surplus = balance->total > balance->capacity;
     if (balance->waiters == block->waiters && !surplus)
         return keep;

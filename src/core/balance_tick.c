@@ -151,8 +151,7 @@ static void plan_undrains(struct ops *ops)
         if (is_full(ops))
             return;
         if (balance->frozen || balance->draining || conn->block->suppressed ||
-            conn->reserved->waiters == 0 || conn->reserved->suppressed || conn->reserved->resting ||
-            conn->reserved->barred ||
+            conn->reserved->waiters == 0 || !hg_balance_is_open(conn->reserved) ||
             ops->now_us - conn->since_us > drain_limit_us(balance, conn->block))
             add(ops, HG_BALANCE_UNDRAIN, NULL, conn);
     }

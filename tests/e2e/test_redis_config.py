@@ -211,6 +211,44 @@ def test_a_reload_changes_a_tenants_login_and_database():
             assert all("takes effect only" not in line for line in told), told
 
 
+def test_a_tenant_with_a_database_follows_the_upstreams_password(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRETS[0])
+    with Redis(password=SECRETS[0]) as server:
+        tenants = [{"name": "default", "upstream": "store"},
+                   {"name": "a", "upstream": "store", "backend_database": 1}]
+        with over(server, tenants, upstream={"password_file": str(secret)}) as daemon, \
+                client_of(daemon, "a") as client:
+            assert client.set(b"k", b"v").status == 0
+            server.command("CONFIG", "SET", "requirepass", SECRETS[1])
+            secret.write_text(SECRETS[1])
+            daemon.ctl("reload")
+            server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            poll(lambda: client.get(b"k").value == b"v", 5, what="the new password")
+
+
+def test_another_users_password_waits_with_the_user():
+    users = {name: "on >%s ~* &* +@all" % name for name in ("ann", "ben")}
+    with Redis(users=users) as server:
+        setup = config(server, upstream={"user": "ann", "password": "ann"})
+        with Headgate(setup) as daemon, client_of(daemon) as client:
+            assert client.set(b"k", b"v").status == 0
+            setup = config(server, upstream={"user": "ben", "password": "ben"})
+            daemon.write_config(upstreams=setup["upstreams"])
+            daemon.ctl("reload")
+            server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            poll(lambda: client.get(b"k").value == b"v", 5, what="ann again")
+            with server.client() as at:
+                assert "ben" not in {row["user"] for row in at.clients()}
+            assert lines_of(daemon, "upstream.store.user ", "takes effect only after a restart")
+            assert lines_of(daemon, "user and password wait for a restart together")
+            daemon.restart()
+            with client_of(daemon) as again:
+                assert again.get(b"k").value == b"v"
+            with server.client() as at:
+                assert "ben" in {row["user"] for row in at.clients()}
+
+
 def test_a_bucket_made_by_opcode_has_a_login_that_survives():
     users = {"ann": "on >%s ~* &* +@all" % SECRETS[0]}
     with Redis(users=users) as server, \
