@@ -98,6 +98,8 @@ void hg_domain_list(struct hg_domain *domain, struct hg_pool *pool);
 void hg_domain_carry_out(struct hg_domain *domain, const struct hg_balance_plan *plan, bool steal);
 /* The link has become empty, or came up: it stays, or goes to another pool, or is closed. */
 void hg_domain_release(struct hg_domain *domain, struct hg_link *link);
+/* A link that was drained and is empty now: if it has not moved, it is its pool's again. */
+void hg_domain_take_back(struct hg_domain *domain, struct hg_link *link);
 /* The planner learns in which state the breaker is. */
 void hg_domain_heed_breaker(struct hg_domain *domain);
 /* A unit of the server's connections, before a connect, and after the close. */

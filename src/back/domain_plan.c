@@ -66,13 +66,22 @@ static void drain(struct hg_domain *domain, struct hg_link *link, struct hg_pool
     hg_balance_conn_drain(&domain->balance, &link->conn, &to->block, domain->hub->loop->now_us);
 }
 
-/* The link stays its pool's after all. */
+/* It is too busy to be drained in good time, or nobody waits for it any more. */
 static void undrain(struct hg_domain *domain, struct hg_link *link)
 {
     if (link->state != HG_LINK_READY || link->conn.reserved == NULL)
         return;
     hg_balance_conn_undrain(&domain->balance, &link->conn, domain->hub->loop->now_us);
     hg_pool_offer(link);
+}
+
+void hg_domain_take_back(struct hg_domain *domain, struct hg_link *link)
+{
+    if (link->state != HG_LINK_READY || link->conn.state != HG_BALANCE_IDLE)
+        return;
+    hg_balance_conn_undrain(&domain->balance, &link->conn, domain->hub->loop->now_us);
+    if (hg_list_empty(&link->node))
+        hg_pool_offer(link);
 }
 
 /* Has the pool a link that its waiting calls go on at the end of this turn? Then it needs no other
@@ -122,10 +131,6 @@ void hg_domain_release(struct hg_domain *domain, struct hg_link *link)
 {
     const struct hg_balance_plan plan =
         hg_balance_plan_release(&domain->balance, &link->conn, domain->hub->loop->now_us);
-    if (HG_LIKELY(plan.verb == HG_BALANCE_KEEP && link->conn.reserved == NULL))
-        return;
-    hg_domain_carry_out(domain, &plan, false);
-    /* What it was drained for cannot be done, or nobody wants it any more. */
-    if (link->conn.state == HG_BALANCE_IDLE)
-        undrain(domain, link);
+    if (HG_UNLIKELY(plan.verb != HG_BALANCE_KEEP))
+        hg_domain_carry_out(domain, &plan, false);
 }

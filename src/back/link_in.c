@@ -7,6 +7,7 @@
 #include "back/link_in.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -16,7 +17,6 @@
 
 /* Then the loop's other events get their turn; the socket stays readable. */
 #define READS_PER_EVENT 4
-#define TEXT_MAX        200 /* bytes of a server's text that are logged */
 
 struct tally {
     uint32_t in_time;
@@ -39,10 +39,10 @@ static bool take_plain(struct hg_link *link, const struct hg_reply *reply)
     if (link->state != HG_LINK_HANDSHAKE)
         return is_bad(link, "what goes before a request was refused");
     bool rejected = result->status == HG_STATUS_AUTH_ERROR || result->status == HG_STATUS_EACCESS;
-    hg_log_warn("server=%s msg=\"%s: %.*s\"", link->server,
-                rejected ? "the login was refused" : "the server is not ready",
-                (int)(result->value.len < TEXT_MAX ? result->value.len : TEXT_MAX),
-                (const char *)result->value.at);
+    snprintf(link->denial, sizeof link->denial, "%.*s", (int)result->value.len,
+             (const char *)result->value.at);
+    hg_log_warn("server=%s msg=\"%s: %s\"", link->server,
+                rejected ? "the login was refused" : "the server is not ready", link->denial);
     hg_link_end(link, rejected ? HG_LINK_REJECTED : HG_LINK_NO_CONNECT,
                 rejected ? -EACCES : -EAGAIN);
     return false;

@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "core/balance_types.h"
 
+#define HG_LINK_DENIAL_MAX  200   /* bytes that are kept of why a login was refused */
 #define HG_LINK_LARGE_BYTES 65536 /* a value of this size holds up what is behind it */
 
 enum hg_link_state {
@@ -98,14 +99,15 @@ struct hg_link {
     struct hg_list dirty_node;
     struct hg_list node; /* the owner's, while not DEAD */
     const struct hg_link_owner *owner;
-    void *pool;          /* the owner */
-    uint32_t pool_index; /* the owner's use */
-    bool live;           /* the owner's: the breaker knows of it */
+    void *pool;                  /* the owner */
+    uint32_t pool_index;         /* the owner's use */
+    bool live;                   /* the owner's: the breaker knows of it */
     struct hg_balance_conn conn; /* the owner's */
     uint32_t keepalive_s;
-    const char *server;                 /* for results */
-    const struct hg_identity *identity; /* the owner's; may be NULL */
-    void *reader;                       /* the dialect's */
+    const char *server;                  /* for results */
+    const struct hg_identity *identity;  /* the owner's; may be NULL */
+    void *reader;                        /* the dialect's */
+    char denial[HG_LINK_DENIAL_MAX + 1]; /* what the server said when it refused the login */
     const struct hg_addrs *addrs;
     uint32_t tried; /* addresses that failed */
     int fd;

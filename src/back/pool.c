@@ -48,11 +48,12 @@ void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
 
 static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
 {
-    char text[256];
+    char text[256 + HG_LINK_DENIAL_MAX];
     struct hg_result result = {.fault = fault, .server = pool->server->address};
     if (HG_UNLIKELY(fault == HG_FAULT_DENIED)) {
-        int len = snprintf(text, sizeof text, "the server %.160s refuses the login of the %s",
-                           pool->server->address, pool->identity->id == 0 ? "upstream" : "tenant");
+        int len = snprintf(text, sizeof text, "the server %.160s refuses the login of the %s: %s",
+                           pool->server->address, pool->identity->id == 0 ? "upstream" : "tenant",
+                           pool->denial);
         result.value = hg_span(text, (size_t)len);
     }
     call->place.pending = false;

@@ -110,10 +110,11 @@ struct hg_pool {
     struct hg_resolve *resolve; /* under way */
     struct hg_addrs addrs;      /* for `coming` */
 
-    bool no_rebind;           /* the server refused the login on a connection that had one */
-    bool denied;              /* the server refused the login */
-    uint32_t denials;         /* in a row */
-    uint64_t denied_until_us; /* no further attempt before */
+    bool no_rebind; /* the server refused the login on a connection that had one */
+    bool denied;    /* the server refused the login ... */
+    char denial[HG_LINK_DENIAL_MAX + 1]; /* ... and said this */
+    uint32_t denials;                    /* in a row */
+    uint64_t denied_until_us;            /* no further attempt before */
 
     struct hg_list node; /* of the domain, while the planner knows the block */
     bool listed;

@@ -116,8 +116,11 @@ static void on_empty(struct hg_pool *pool, struct hg_link *link)
         hg_pool_unbind(pool, link);
         hg_pool_wake_later(pool);
     }
+    bool drained = link->conn.state == HG_BALANCE_DRAINING;
     hg_balance_conn_idle(&pool->domain->balance, &link->conn, pool->hub->loop->now_us);
     hg_domain_release(pool->domain, link);
+    if (HG_UNLIKELY(drained))
+        hg_domain_take_back(pool->domain, link);
 }
 
 static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, uint64_t waited_us)
@@ -276,8 +279,10 @@ static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
         hg_domain_put_unit(pool->domain);
     }
-    if (why == HG_LINK_REJECTED && !link->live)
+    if (why == HG_LINK_REJECTED && !link->live) {
+        memcpy(pool->denial, link->denial, sizeof pool->denial);
         hg_pool_deny(pool);
+    }
     hg_domain_heed_breaker(pool->domain);
 }
 

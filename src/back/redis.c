@@ -17,6 +17,14 @@ static void seed_cas(struct hg_redis *redis, uint64_t seed, uint32_t worker)
     redis->cas.state = seed + (zero.state << WORKER_SHIFT) * worker;
 }
 
+/* Rows that a reply to a range may have, such that it is no longer than a reply may be. */
+static uint32_t range_bytes(uint32_t max_reply_bytes)
+{
+    uint32_t most =
+        max_reply_bytes > HG_REDIS_RANGE_MORE ? max_reply_bytes - HG_REDIS_RANGE_MORE : 0;
+    return most < HG_REDIS_RANGE_BYTES ? most : HG_REDIS_RANGE_BYTES;
+}
+
 static uint64_t next_cas(struct hg_redis *redis)
 {
     uint64_t cas;
@@ -119,6 +127,7 @@ int hg_redis_init(struct hg_redis *redis, const struct hg_redis_kind *kind,
     int rc = hg_redis_dialect_init(&redis->dialect, conf);
     if (rc != 0)
         return rc;
+    redis->dialect.style.range_bytes = range_bytes(shared->conf.max_reply_bytes);
     redis->all_again = kind->all_again;
     redis->route = kind->route;
     redis->kind = (struct hg_remote_kind){

@@ -271,5 +271,6 @@ int hg_redis_dialect_init(struct hg_redis_dialect *dialect, const struct hg_redi
     dialect->style.ranges = conf->ranges && !conf->plain;
     dialect->style.tagged = conf->cluster && dialect->style.ranges;
     dialect->style.max_value_bytes = conf->max_value_bytes;
+    dialect->style.range_bytes = HG_REDIS_RANGE_BYTES;
     return hg_redis_scripts_init(&dialect->style.scripts);
 }

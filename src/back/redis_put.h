@@ -30,6 +30,11 @@ static inline uint8_t *hg_redis_put_number(uint8_t *at, uint64_t n)
         *at = (uint8_t)('0' + n);
         return at + 1;
     }
+    if (HG_LIKELY(n < 100)) { /* the length of nearly every key */
+        at[0] = (uint8_t)('0' + n / 10);
+        at[1] = (uint8_t)('0' + n % 10);
+        return at + 2;
+    }
     uint8_t turned[HG_REDIS_NUMBER_BYTES];
     size_t len = 0;
     for (; n > 0; n /= 10)

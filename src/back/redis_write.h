@@ -27,9 +27,10 @@
 #include "base/attr.h"
 #include "io/out.h"
 
-#define HG_REDIS_ITEM_HEAD  12  /* bytes of an item before its value */
-#define HG_REDIS_KEY_MAX    512 /* bytes of prefix and key together */
-#define HG_REDIS_RANGE_ROWS 256 /* that a range call looks at in one go */
+#define HG_REDIS_ITEM_HEAD  12   /* bytes of an item before its value */
+#define HG_REDIS_KEY_MAX    512  /* bytes of prefix and key together */
+#define HG_REDIS_RANGE_ROWS 256  /* that a range call looks at in one go */
+#define HG_REDIS_RANGE_MORE 1024 /* bytes of such a reply that are not rows, at most */
 #define HG_REDIS_RANGE_BYTES                                                                       \
     (256 * 1024) /* it answers at most, one row excepted: Redis builds the                         \
                     reply while it serves nobody else */
@@ -40,6 +41,7 @@ struct hg_redis_style {
     bool ranges; /* rows have an index */
     bool tagged; /* and tables stay on one shard */
     uint32_t max_value_bytes;
+    uint32_t range_bytes; /* of rows in the reply to a range, one row excepted */
     struct hg_redis_scripts scripts;
 };
 

@@ -182,7 +182,7 @@ static void write_range(const struct hg_redis_style *style, struct hg_out *out,
         at = put_bound(at, '(', to, '+', to_end);
     }
     at = hg_redis_put_number_part(at, most);
-    at = hg_redis_put_number_part(at, HG_REDIS_RANGE_BYTES);
+    at = hg_redis_put_number_part(at, style->range_bytes);
     struct hg_span base = hg_span(range->from.at, table + 1);
     at = hg_redis_put_len(at, '$', hg_redis_key_len(style, call->prefix, base));
     at = hg_redis_put_key(style, call->prefix, base, at);

@@ -51,8 +51,8 @@ static void give_back(struct hg_relay *relay, struct hg_relay_item *item)
 {
     struct hg_relay_batch *batch = &relay->answers[item->home->worker];
     hg_list_remove(&item->guest_node);
-    hg_blob_unref(item->guest.blob);
-    item->guest.blob = NULL;
+    hg_blob_unref(item->held);
+    item->held = NULL;
     item->settled = true;
     item->is_answer = true;
     if (batch->first != NULL && batch->first->home != item->home)
@@ -139,7 +139,7 @@ void hg_relay_accept(struct hg_relay *relay, struct hg_relay_item *item)
     guest->place.store = &remote->base;
     guest->on_done = on_done;
     guest->on_room = on_room;
-    guest->blob = item->value;
+    guest->blob = item->held = item->value;
     if (item->value != NULL)
         hg_blob_adopt(remote->hub.blobs, item->value);
     item->value = NULL;

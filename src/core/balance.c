@@ -65,7 +65,7 @@ void hg_balance_freeze(struct hg_balance *balance, bool frozen)
 void hg_balance_check_starving(struct hg_balance *balance, struct hg_balance_block *block)
 {
     bool starves = block->waiters > 0 && hg_balance_size(block) == 0 && block->incoming == 0 &&
-                   !block->suppressed && !block->barred && !block->resting;
+                   hg_balance_is_open(block);
     if (starves == !hg_list_empty(&block->starving))
         return;
     if (starves)
@@ -331,25 +331,44 @@ void hg_balance_conn_up(struct hg_balance *balance, struct hg_balance_conn *conn
 void hg_balance_conn_busy(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_IDLE);
-    conn->block->used_us = conn->counted_us = now_us;
+    struct hg_balance_block *block = conn->block;
+    block->used_us = conn->counted_us = conn->since_us = now_us;
     unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_BUSY, conn->block, now_us);
+    /* As `enter` would, which takes three times as long: this is done for every request of a client
+       that waits for each answer. */
+    block->idle_count--;
+    block->busy_count++;
+    conn->state = HG_BALANCE_BUSY;
+    hg_list_remove(&conn->lru);
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->busy, &conn->node);
 }
 
 /* Is the one that a connection was drained for no longer to have it? */
 static bool is_in_vain(const struct hg_balance *balance, const struct hg_balance_conn *conn)
 {
     const struct hg_balance_block *to = conn->reserved;
-    return to->waiters == 0 || to->suppressed || conn->block->suppressed || balance->frozen ||
-           balance->draining;
+    return to->waiters == 0 || !hg_balance_is_open(to) || conn->block->suppressed ||
+           balance->frozen || balance->draining;
 }
 
 void hg_balance_conn_idle(struct hg_balance *balance, struct hg_balance_conn *conn, uint64_t now_us)
 {
     assert(conn->state == HG_BALANCE_BUSY || conn->state == HG_BALANCE_DRAINING);
-    if (conn->reserved != NULL && is_in_vain(balance, conn))
-        unreserve(balance, conn);
-    enter(balance, conn, HG_BALANCE_IDLE, conn->block, now_us);
+    struct hg_balance_block *block = conn->block;
+    if (HG_UNLIKELY(conn->state == HG_BALANCE_DRAINING)) {
+        if (conn->reserved != NULL && is_in_vain(balance, conn))
+            unreserve(balance, conn);
+        enter(balance, conn, HG_BALANCE_IDLE, block, now_us);
+        return;
+    }
+    block->busy_count--;
+    block->idle_count++;
+    conn->state = HG_BALANCE_IDLE;
+    conn->since_us = now_us;
+    hg_list_remove(&conn->node);
+    hg_list_append(&block->idle, &conn->node);
+    hg_list_append(&balance->lru, &conn->lru);
 }
 
 void hg_balance_conn_drain(struct hg_balance *balance, struct hg_balance_conn *conn,

@@ -19,9 +19,11 @@
 //  - When it is full, each block has a quota. A hungry block (waiters, below quota) takes an idle
 //    connection from the most overfull; what is released goes on to the hungriest, unless its block
 //    may keep it; only a drained connection moves.
-//  - More blocks than connections: a ring. Who has waiters and no connection gets one in turn; it
-//    keeps it until its queue is empty or a slice (the minimum hold) is over. So nobody waits
-//    longer than ceil(blocks / capacity) x (slice + time of a move).
+//  - More blocks than connections: a ring. Who has waiters and no connection gets one in turn,
+//  first
+//    come, first served; it keeps it until its queue is empty or a slice is over: three times of a
+//    move, one more or less by whose requests have waited longer, never less than the minimum hold.
+//    So nobody waits longer than ceil(blocks / capacity) x (slice + time of a move).
 //  - Minimum hold: clamp(2 x mean time of a move, hold_min_us, hold_max_us) from the start of the
 //    binding, on every path: a connection is of use for at least as long as its move cost. The one
 //    exemption: its block had nothing to do since it came up, for at least the time of a move.

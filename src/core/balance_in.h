@@ -27,14 +27,19 @@ static inline uint32_t hg_balance_for(const struct hg_balance *balance, uint32_t
     return depth == 1 ? waiters : waiters / depth + (waiters % depth != 0);
 }
 
+/* May it be given connections? */
+static inline bool hg_balance_is_open(const struct hg_balance_block *block)
+{
+    return !block->suppressed && !block->barred && !block->resting;
+}
+
 /* Connections that the block's waiters could use beyond those that are on their way. */
 static inline uint32_t hg_balance_need(const struct hg_balance *balance,
                                        const struct hg_balance_block *block)
 {
     uint32_t wanted = hg_balance_for(balance, block->waiters);
     uint32_t sources = block->coming + block->incoming + block->planned_in;
-    bool takes_none = block->suppressed || block->barred || block->resting;
-    return takes_none || wanted <= sources ? 0 : wanted - sources;
+    return !hg_balance_is_open(block) || wanted <= sources ? 0 : wanted - sources;
 }
 
 /* Connections of the block, counting what is promised to it. */
@@ -54,11 +59,23 @@ static inline bool hg_balance_movable(const struct hg_balance *balance,
            now_us - conn->up_us >= balance->reconnect_us;
 }
 
-/* Has the block had its slice of the ring with this connection? */
+/* Has the block had its slice of the ring with this connection, now that `to` is the next in line?
+   It may have the time of a move more while its requests wait longer than the other's, and has as
+   much less when the other's wait longer by more than a slice: so equal blocks wait equally long.
+ */
 static inline bool hg_balance_turn_is_over(const struct hg_balance *balance,
-                                           const struct hg_balance_conn *conn, uint64_t now_us)
+                                           const struct hg_balance_conn *conn,
+                                           const struct hg_balance_block *to, uint64_t now_us)
 {
-    return now_us - conn->bound_us >= balance->slice_us;
+    int64_t slice_us = (int64_t)balance->slice_us, most_us = (int64_t)balance->reconnect_us;
+    if (conn->block->waiters > 0 && to->waiters > 0) {
+        int64_t longer_us = (int64_t)(to->oldest_us - conn->block->oldest_us);
+        if (longer_us > 0)
+            slice_us += longer_us < most_us ? longer_us : most_us;
+        else if (longer_us + slice_us < 0)
+            slice_us += longer_us + slice_us > -most_us ? longer_us + slice_us : -most_us;
+    }
+    return (int64_t)(now_us - conn->bound_us) >= slice_us;
 }
 
 /* Puts the block into the line of those without a connection, or takes it out (balance.c). */
@@ -82,8 +99,9 @@ bool hg_balance_may_take(const struct hg_balance *balance, const struct hg_balan
 /* May `to` have one that `from` is using, when it is empty? */
 bool hg_balance_may_drain(const struct hg_balance *balance, const struct hg_balance_block *from,
                           const struct hg_balance_block *to);
-/* Of the busy connections of the block past their hold, one with few requests; NULL: none. */
+/* Of the busy connections of the block that `to` may have, one with few requests; NULL: none. */
 struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance,
-                                                struct hg_balance_block *block, uint64_t now_us);
+                                                struct hg_balance_block *block,
+                                                const struct hg_balance_block *to, uint64_t now_us);
 
 #endif

@@ -52,7 +52,8 @@ static struct hg_balance_conn *idle_victim(struct hg_balance *balance,
 }
 
 struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance,
-                                                struct hg_balance_block *block, uint64_t now_us)
+                                                struct hg_balance_block *block,
+                                                const struct hg_balance_block *to, uint64_t now_us)
 {
     struct hg_balance_conn *best = NULL;
     bool beyond = hg_balance_size(block) - block->planned_out > block->quota;
@@ -63,7 +64,7 @@ struct hg_balance_conn *hg_balance_least_loaded(const struct hg_balance *balance
         if (looked++ == CANDIDATES)
             break;
         if (!conn->planned && hg_balance_movable(balance, conn, now_us) &&
-            (beyond || hg_balance_turn_is_over(balance, conn, now_us)) &&
+            (beyond || hg_balance_turn_is_over(balance, conn, to, now_us)) &&
             (best == NULL || conn->load < best->load))
             best = conn;
     }
@@ -89,7 +90,7 @@ static struct hg_balance_conn *busy_victim(struct hg_balance *balance,
         struct hg_balance_block *from = balance->overfull[i];
         struct hg_balance_conn *conn;
         if (hg_balance_may_drain(balance, from, to) &&
-            (conn = hg_balance_least_loaded(balance, from, now_us)) != NULL)
+            (conn = hg_balance_least_loaded(balance, from, to, now_us)) != NULL)
             return conn;
     }
     return NULL;
@@ -176,7 +177,8 @@ static struct hg_balance_block *receiver_of(struct hg_balance *balance,
     /* It has what it should have, and use for it. */
     if (!balance->ring)
         return NULL;
-    return hg_balance_turn_is_over(balance, conn, now_us) ? starving_at(first) : NULL;
+    return hg_balance_turn_is_over(balance, conn, starving_at(first), now_us) ? starving_at(first)
+                                                                              : NULL;
 }
 
 struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
@@ -189,8 +191,7 @@ struct hg_balance_plan hg_balance_plan_release(struct hg_balance *balance,
     if (HG_UNLIKELY(balance->frozen))
         return keep;
     if (to != NULL)
-        return to->waiters > 0 && !to->suppressed && !to->barred ? plan(HG_BALANCE_MOVE, to, conn)
-                                                                 : keep;
+        return to->waiters > 0 && hg_balance_is_open(to) ? plan(HG_BALANCE_MOVE, to, conn) : keep;
     bool surplus = balance->total > balance->capacity;
     if (balance->waiters == block->waiters && !surplus)
         return keep;

@@ -131,22 +131,28 @@ static void put_in_order(struct hg_balance *balance)
 
 /* ---- steps ---- */
 
+/* How long a connection of the block may take to drain. What nearly all requests take is the
+   driver's to say; it cannot be less than what the last one on a full connection takes. */
+static uint64_t drain_limit_us(const struct hg_balance *balance,
+                               const struct hg_balance_block *block)
+{
+    uint64_t full_us = (uint64_t)(block->service_us * balance->conf.depth);
+    uint64_t usual_us = balance->p99_us > full_us ? balance->p99_us : full_us;
+    return usual_us * DRAIN_FACTOR < DRAIN_MIN_US ? DRAIN_MIN_US : usual_us * DRAIN_FACTOR;
+}
+
 /* Drains that take too long, or that nobody waits for. */
 static void plan_undrains(struct ops *ops)
 {
     struct hg_balance *balance = ops->balance;
-    uint64_t limit_us = balance->p99_us * DRAIN_FACTOR;
-    if (limit_us < DRAIN_MIN_US)
-        limit_us = DRAIN_MIN_US;
     HG_LIST_EACH(node, &balance->draining_conns)
     {
         struct hg_balance_conn *conn = hg_balance_lru_at(node);
         if (is_full(ops))
             return;
         if (balance->frozen || balance->draining || conn->block->suppressed ||
-            conn->reserved->waiters == 0 || conn->reserved->suppressed ||
-            conn->reserved->barred ||
-            ops->now_us - conn->since_us > limit_us)
+            conn->reserved->waiters == 0 || !hg_balance_is_open(conn->reserved) ||
+            ops->now_us - conn->since_us > drain_limit_us(balance, conn->block))
             add(ops, HG_BALANCE_UNDRAIN, NULL, conn);
     }
 }
@@ -268,7 +274,7 @@ static bool plan_drain(struct ops *ops, struct hg_balance_block *to)
         struct hg_balance_block *from = balance->overfull[i];
         struct hg_balance_conn *conn;
         if (!hg_balance_may_drain(balance, from, to) ||
-            (conn = hg_balance_least_loaded(balance, from, ops->now_us)) == NULL)
+            (conn = hg_balance_least_loaded(balance, from, to, ops->now_us)) == NULL)
             continue;
         add(ops, HG_BALANCE_DRAIN, to, conn);
         return true;

@@ -124,10 +124,10 @@ struct hg_balance {
     double service_us;  // busy time per answer, of all blocks
     uint32_t quota_sum; // of the quotas
     struct hg_balance_mean connect, rebind; // times of successes
-    uint64_t p99_us;                        // how long requests stay on a connection
-    uint64_t slice_us;                      // read: a turn in the ring
-    uint64_t hold_us, reconnect_us;         // read: minimum hold, mean time of a move
-    double level;                           // connections per demand, of the last quotas
+    uint64_t p99_us;   // driver: how long nearly all requests stay on a connection; 0: unknown
+    uint64_t slice_us; // read: a usual turn in the ring
+    uint64_t hold_us, reconnect_us; // read: minimum hold, mean time of a move
+    double level;                   // connections per demand, of the last quotas
     uint64_t ticked_us, tick;
 };
 

@@ -32,7 +32,7 @@ def come_and_go(daemon, number):
         client.recv(60)
 
 
-@pytest.mark.parametrize("store", ["embedded", "mc1", "redis", "cluster"])
+@pytest.mark.parametrize("store", ["embedded", "mc1", "cluster"])
 def test_no_leak(farm, store):
     wrapper = ["valgrind", "--leak-check=full", "--show-leak-kinds=definite,indirect",
                "--errors-for-leak-kinds=definite,indirect", "--error-exitcode=99",

@@ -82,8 +82,8 @@ static void exec_server(const struct clusterd *cluster, const struct clusterd_no
     execlp("redis-server", "redis-server", "--bind", "127.0.0.1", "--port", port, "--cluster-port",
            bus, "--cluster-enabled", "yes", "--cluster-node-timeout", timeout, "--appendonly", "no",
            "--save", "", "--dir", folder, "--repl-diskless-sync-delay", "0",
-           "--cluster-replica-validity-factor", "0", "--enable-debug-command", "local",
-           (char *)NULL);
+           "--repl-ping-replica-period", "1", "--cluster-replica-validity-factor", "0",
+           "--enable-debug-command", "local", (char *)NULL);
     _exit(127);
 }
 
@@ -262,11 +262,24 @@ void clusterd_wait_replicas(struct clusterd *cluster)
     }
 }
 
+/* A test that fails while the cluster is made leaves nothing either. */
+static struct clusterd *left_behind;
+
+static void clear_away(void)
+{
+    clusterd_fini(left_behind);
+}
+
 void clusterd_init(struct clusterd *cluster)
 {
     memset(cluster, 0, sizeof *cluster);
-    snprintf(cluster->folder, sizeof cluster->folder, "clusterd.XXXXXX");
+    /* Nodes wait for the disk with each change of a slot: memory is faster, where there is such. */
+    bool shm = access("/dev/shm", W_OK) == 0;
+    snprintf(cluster->folder, sizeof cluster->folder, "%sclusterd.XXXXXX", shm ? "/dev/shm/" : "");
     assert_non_null(mkdtemp(cluster->folder));
+    if (left_behind == NULL)
+        atexit(clear_away);
+    left_behind = cluster;
     for (uint32_t n = 0; n < 2 * CLUSTERD_MASTERS; n++)
         (void)launch(cluster);
     for (uint32_t n = 0; n < CLUSTERD_MASTERS; n++) {
@@ -349,6 +362,29 @@ uint32_t clusterd_move_keys(struct clusterd *cluster, uint32_t slot, uint32_t fr
     return moved;
 }
 
+/* The number that all epochs are below. */
+static long long epoch_of(struct clusterd *cluster, uint32_t number)
+{
+    redisReply *reply = clusterd_ask(cluster, number, "CLUSTER INFO");
+    const char *at = strstr(reply->str, "cluster_current_epoch:");
+    long long epoch = at == NULL ? -1 : atoll(strchr(at, ':') + 1);
+    freeReplyObject(reply);
+    return epoch;
+}
+
+/* Do all nodes agree about the slot and about the epoch? If not, the next move could be made in an
+   epoch that is not the newest, and be taken back by an older message that is still on its way. */
+static bool agree(struct clusterd *cluster, uint32_t slot, uint32_t owner)
+{
+    long long epoch = epoch_of(cluster, owner);
+    for (uint32_t n = 0; n < cluster->count; n++) {
+        if (cluster->nodes[n].pid != 0 &&
+            (epoch_of(cluster, n) != epoch || clusterd_owner(cluster, n, slot) != owner))
+            return false;
+    }
+    return true;
+}
+
 void clusterd_close_slot(struct clusterd *cluster, uint32_t slot, uint32_t to)
 {
     clusterd_do(cluster, to, "CLUSTER SETSLOT %d NODE %s", slot, cluster->nodes[to].id);
@@ -356,4 +392,5 @@ void clusterd_close_slot(struct clusterd *cluster, uint32_t slot, uint32_t to)
         if (n != to && cluster->nodes[n].pid != 0 && clusterd_is_master(cluster, n))
             clusterd_do(cluster, n, "CLUSTER SETSLOT %d NODE %s", slot, cluster->nodes[to].id);
     }
+    UNTIL(agree(cluster, slot, to));
 }

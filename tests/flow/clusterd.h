@@ -65,7 +65,7 @@ uint32_t clusterd_owner(struct clusterd *cluster, uint32_t witness, uint32_t slo
 bool clusterd_is_master(struct clusterd *cluster, uint32_t node);
 
 /* A slot is moved in three steps: opened at both ends, keys moved (at most `max`; how many were),
-   closed: every node that runs is told. */
+   closed: every node that runs is told, and agrees. */
 void clusterd_open_slot(struct clusterd *cluster, uint32_t slot, uint32_t from, uint32_t to);
 uint32_t clusterd_move_keys(struct clusterd *cluster, uint32_t slot, uint32_t from, uint32_t to,
                             uint32_t max);

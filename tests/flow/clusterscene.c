@@ -23,6 +23,9 @@ void clusterscene_init(struct clusterscene *scene, struct clusterd *cluster)
     scene->conf.ring.count = cluster->count;
     scene->conf.default_port = 6379;
     scene->conf.pool_depth = 64;
+#ifdef SCENE_RELAYED
+    scene->conf.pool_max_connections = 3; /* less than 2 x workers: each server has an owner */
+#endif
     scene->conf.times.connect_timeout_ms = 500 * (uint32_t)bench_scale();
     scene->conf.times.backend_timeout_ms = 2000 * (uint32_t)bench_scale();
     scene->conf.times.queue_timeout_ms = 2000 * (uint32_t)bench_scale();

@@ -141,7 +141,8 @@ tests_flow_t_table_session_LDADD = $(HG_ROW_LIBS)
 # Redis Cluster
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_slotsask tests/flow/t_rediscluster \
-	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd
+	tests/flow/t_rediscluster_failover tests/flow/t_rediscluster_odd \
+	tests/flow/t_rediscluster_threads
 endif
 CLUSTERD = tests/flow/clusterd.c tests/flow/clusterd.h $(RIG)
 HG_CLUSTERD_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(HIREDIS_CFLAGS)
@@ -155,6 +156,9 @@ tests_flow_t_rediscluster_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_failover_SOURCES = tests/flow/t_rediscluster_failover.c $(CLUSTERSCENE)
 tests_flow_t_rediscluster_failover_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
 tests_flow_t_rediscluster_failover_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_threads_SOURCES = tests/flow/t_rediscluster_threads.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_threads_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
+tests_flow_t_rediscluster_threads_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_rediscluster_odd_SOURCES = tests/flow/t_rediscluster_odd.c tests/flow/fakenode.c \
 	tests/flow/fakenode.h $(CLUSTERSCENE)
 tests_flow_t_rediscluster_odd_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS)
@@ -196,7 +200,7 @@ tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
 # Connections between identities
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads
 endif
 CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
 tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
@@ -214,3 +218,23 @@ tests_flow_t_redis_fake_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_redis_rows_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
 tests_flow_t_redis_rows_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_redis_rows_LDADD = $(HG_BACK_TEST_LIBS)
+# The tests of stores once more, for a worker whose calls another one carries out
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_redis_real_relayed tests/flow/t_redis_rows_relayed \
+	tests/flow/t_redis_again_relayed tests/flow/t_rediscluster_relayed
+endif
+tests_flow_t_redis_real_relayed_SOURCES = tests/flow/t_redis_real.c $(REDISSCENE)
+tests_flow_t_redis_real_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_real_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_rows_relayed_SOURCES = tests/flow/t_redis_rows.c $(REDISSCENE)
+tests_flow_t_redis_rows_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_rows_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_redis_again_relayed_SOURCES = tests/flow/t_redis_again.c $(REDISSCENE)
+tests_flow_t_redis_again_relayed_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_redis_again_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_rediscluster_relayed_SOURCES = tests/flow/t_rediscluster.c $(CLUSTERSCENE)
+tests_flow_t_rediscluster_relayed_CPPFLAGS = $(HG_CLUSTERD_CPPFLAGS) -DSCENE_RELAYED
+tests_flow_t_rediscluster_relayed_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_threads_SOURCES = tests/flow/t_domain_threads.c $(RIG)
+tests_flow_t_domain_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)

@@ -13,8 +13,13 @@
 
 #include "back/redis.h"
 
+/* With SCENE_RELAYED the store is that of a worker whose calls another worker carries out. */
 struct scene {
     struct rig rig;
+#ifdef SCENE_RELAYED
+    struct rig owner_rig;
+    struct hg_store *owner;
+#endif
     struct daemon daemon; /* not run when the test plays the server */
     struct hg_ring_server server;
     struct hg_remote_conf conf;
@@ -30,6 +35,10 @@ static inline void scene_init(struct scene *scene, const char *address)
     memset(scene, 0, sizeof *scene);
     rig_init(&scene->rig);
     scene->bench.rigs[0] = &scene->rig;
+#ifdef SCENE_RELAYED
+    rig_init(&scene->owner_rig);
+    scene->bench.rigs[1] = &scene->owner_rig;
+#endif
     hg_remote_conf_init(&scene->conf);
     scene->conf.name = "real";
     scene->conf.is_memcached = false;
@@ -63,24 +72,57 @@ static inline void scene_launch(struct scene *scene, const char *const *options)
     scene_connect_admin(scene);
 }
 
-static inline void scene_start(struct scene *scene)
+static inline struct hg_store *scene_open(struct scene *scene, struct rig *rig, uint32_t worker)
 {
-    const struct hg_remote_place place = {
-        &scene->rig.loop, &scene->rig.mailbox, &scene->rig.blobs, &scene->rig.outs, 0, 4};
-    scene->shared = rig_shared(&scene->conf, 1);
-    scene->store = hg_redis_store_new(scene->shared, &place, &scene->redis);
-    assert_non_null(scene->store);
+    const struct hg_remote_place place = {&rig->loop, &rig->mailbox, &rig->blobs,
+                                          &rig->outs, worker,        4};
+    struct hg_store *store = hg_redis_store_new(scene->shared, &place, &scene->redis);
+    assert_non_null(store);
+    return store;
 }
 
-static inline void scene_fini(struct scene *scene)
+static inline void scene_start(struct scene *scene)
+{
+#ifdef SCENE_RELAYED
+    scene->conf.pool_max_connections = 3; /* less than 2 x 2 */
+    scene->shared = rig_shared(&scene->conf, 2);
+    scene->owner = scene_open(scene, &scene->owner_rig, 0);
+    scene->store = scene_open(scene, &scene->rig, 1);
+    assert_true(hg_relay_is_away(&hg_remote_of(scene->store)->relay, 0));
+#else
+    scene->shared = rig_shared(&scene->conf, 1);
+    scene->store = scene_open(scene, &scene->rig, 0);
+#endif
+}
+
+/* Undoes scene_start. */
+static inline void scene_stop(struct scene *scene)
 {
     assert_int_equal(hg_remote_of(scene->store)->ties.slab.borrowed, 0);
     scene->store->ops->free(scene->store);
+#ifdef SCENE_RELAYED
+    assert_int_equal(hg_remote_of(scene->owner)->ties.slab.borrowed, 0);
+    scene->owner->ops->free(scene->owner);
+#endif
     hg_upstream_shared_free(scene->shared);
+}
+
+/* Undoes scene_launch, or scene_init. */
+static inline void scene_shut(struct scene *scene)
+{
     if (scene->admin != NULL)
         redisFree(scene->admin);
     daemon_put_down(&scene->daemon);
     rig_fini(&scene->rig);
+#ifdef SCENE_RELAYED
+    rig_fini(&scene->owner_rig);
+#endif
+}
+
+static inline void scene_fini(struct scene *scene)
+{
+    scene_stop(scene);
+    scene_shut(scene);
 }
 
 /* What the admin says; its answer as text that holds until the next. */

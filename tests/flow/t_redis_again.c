@@ -262,6 +262,39 @@ static void t_no_memory(void **state)
     scene_fini(&s);
 }
 
+/* Somebody's script that does not end: refused meanwhile, served afterwards. */
+static void t_busy(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_launch(&s, NULL);
+    scene_start(&s);
+    put_value(&s, HG_OP_SET, "k", "1", 0);
+    scene_admin(&s, "CONFIG SET busy-reply-threshold 1");
+    redisContext *stubborn = redisConnect("127.0.0.1", s.daemon.port);
+    int sent = 0;
+    assert_int_equal(redisAppendCommand(stubborn, "EVAL %s 0", "while true do end"), REDIS_OK);
+    while (sent == 0)
+        assert_int_equal(redisBufferWrite(stubborn, &sent), REDIS_OK);
+    struct note *note;
+    uint64_t deadline = bench_deadline();
+    do {
+        assert_true(hg_now_us() < deadline);
+        finish(&s, note = begin(&s, HG_OP_GET, "k"));
+    } while (note->result.status == 0);
+    assert_int_equal(note->result.status, HG_STATUS_EBUSY);
+    assert_non_null(strstr(note->value, "BUSY"));
+    expect_refusal(&s, HG_OP_INCREMENT, 0, HG_STATUS_EBUSY, "busy with a script");
+    assert_string_equal(scene_admin(&s, "SCRIPT KILL"), "OK");
+    do {
+        assert_true(hg_now_us() < deadline);
+        finish(&s, note = begin(&s, HG_OP_GET, "k"));
+    } while (note->result.status == HG_STATUS_EBUSY);
+    assert_string_equal(note->value, "1");
+    redisFree(stubborn);
+    scene_fini(&s);
+}
+
 static void t_replica(void **state)
 {
     (void)state;
@@ -305,10 +338,11 @@ static void t_wrong_password(void **state)
     static const struct {
         const char *user, *password;
         uint32_t database;
-        bool ok;
+        const char *why; /* it is refused; NULL: it is not */
     } logins[] = {
-        {"", "right", 0, true},        {"", "wrong", 0, false},       {"", "", 0, false},
-        {"nobody", "right", 0, false}, {"default", "right", 3, true}, {"", "right", 99, false},
+        {"", "right", 0, NULL},        {"", "wrong", 0, "WRONGPASS"},
+        {"", "", 0, "NOAUTH"},         {"nobody", "right", 0, "WRONGPASS"},
+        {"default", "right", 3, NULL}, {"", "right", 99, "no database of this number"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(logins); i++) {
         struct scene s;
@@ -322,10 +356,13 @@ static void t_wrong_password(void **state)
         struct note *note = begin(&s, HG_OP_SET, "k");
         (void)note_submit(note, &s.rig);
         BENCH_UNTIL(&s.bench, note->done == 1);
-        assert_int_equal(note->result.fault == HG_FAULT_NONE, logins[i].ok);
+        assert_int_equal(note->result.fault,
+                         logins[i].why == NULL ? HG_FAULT_NONE : HG_FAULT_DENIED);
+        if (logins[i].why != NULL && strstr(note->value, logins[i].why) == NULL)
+            fail_msg("login %zu: %s", i, note->value);
         assert_true(hg_server_may_send(&s.shared->servers[0]));
         scene_admin(&s, "SELECT %u", logins[i].database % 16);
-        assert_string_equal(scene_admin(&s, "EXISTS k"), logins[i].ok ? "1" : "0");
+        assert_string_equal(scene_admin(&s, "EXISTS k"), logins[i].why == NULL ? "1" : "0");
         scene_fini(&s);
     }
 }
@@ -462,9 +499,7 @@ static void t_rebind(void **state)
     }
     hg_loop_turn(&s.rig.loop, false);
     hg_hub_fini(&hub);
-    redisFree(s.admin);
-    daemon_put_down(&s.daemon);
-    rig_fini(&s.rig);
+    scene_shut(&s);
 }
 
 int main(void)
@@ -476,6 +511,7 @@ int main(void)
         cmocka_unit_test(t_cancelled_in_between),
         cmocka_unit_test(t_restart),
         cmocka_unit_test(t_no_memory),
+        cmocka_unit_test(t_busy),
         cmocka_unit_test(t_replica),
         cmocka_unit_test(t_permissions),
         cmocka_unit_test(t_wrong_password),

@@ -302,6 +302,55 @@ static void t_sizes(void **state)
     scene_fini(&s);
 }
 
+/* A large value comes in the block that it was read into; no byte of it is copied for that. */
+static void t_large_values_by_reference(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_launch(&s, NULL);
+    scene_start(&s);
+    scene_admin(&s, "SETRANGE k 400000 x");
+    struct note *note = begin(&s, HG_OP_GET, "k");
+    assert_int_equal(finish(&s, note).status, 0);
+    assert_int_equal(note->value_len, 400001 - HG_REDIS_ITEM_HEAD);
+    assert_true(note->in_blob);
+    scene_fini(&s);
+}
+
+/* CAS values of two workers of a process, and of another process: all different. */
+static void t_cas_values(void **state)
+{
+    (void)state;
+    enum { STORES = 3, EACH = 200 };
+    static uint64_t seen[STORES * EACH];
+    struct scene s;
+    struct hg_upstream_shared *shared[2];
+    size_t count = 0;
+    scene_launch(&s, NULL);
+    scene_start(&s);
+    shared[0] = rig_shared(&s.conf, 2);
+    shared[1] = rig_shared(&s.conf, 1);
+    struct hg_store *own = s.store;
+    for (uint32_t n = 0; n < STORES; n++) {
+        const struct hg_remote_place place = {&s.rig.loop, &s.rig.mailbox, &s.rig.blobs,
+                                              &s.rig.outs, n == 1,         1};
+        s.store = hg_redis_store_new(shared[n / 2], &place, &s.redis);
+        assert_non_null(s.store);
+        for (int i = 0; i < EACH; i++) {
+            uint64_t cas = put_value(&s, HG_OP_SET, "k", "v", 0).cas;
+            assert_true(cas != 0);
+            for (size_t k = 0; k < count; k++)
+                assert_true(seen[k] != cas);
+            seen[count++] = cas;
+        }
+        s.store->ops->free(s.store);
+    }
+    s.store = own;
+    hg_upstream_shared_free(shared[0]);
+    hg_upstream_shared_free(shared[1]);
+    scene_fini(&s);
+}
+
 /* Thousands under way at once. */
 static void t_many(void **state)
 {
@@ -490,10 +539,11 @@ static void t_strangers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_semantics), cmocka_unit_test(t_random_walk_beside_the_model),
-        cmocka_unit_test(t_sizes),     cmocka_unit_test(t_many),
-        cmocka_unit_test(t_expiry),    cmocka_unit_test(t_layout),
-        cmocka_unit_test(t_plain),     cmocka_unit_test(t_strangers),
+        cmocka_unit_test(t_semantics),  cmocka_unit_test(t_random_walk_beside_the_model),
+        cmocka_unit_test(t_sizes),      cmocka_unit_test(t_many),
+        cmocka_unit_test(t_expiry),     cmocka_unit_test(t_layout),
+        cmocka_unit_test(t_plain),      cmocka_unit_test(t_large_values_by_reference),
+        cmocka_unit_test(t_cas_values), cmocka_unit_test(t_strangers),
     };
     if (!redisd_is_installed())
         return 0;

@@ -293,9 +293,16 @@ static void t_large(void **state)
     walk_init(&walk, &s, "", NULL, false, 100);
     assert_int_equal(walk_all(&s, &walk), COUNT / 2);
     assert_int_equal(walk.items, COUNT);
-    /* One that alone is larger is given all the same. */
-    s.store->ops->free(s.store);
-    hg_upstream_shared_free(s.shared);
+    /* So do replies that are bounded more closely. */
+    scene_stop(&s);
+    s.conf.max_reply_bytes = BYTES + 2 * HG_REDIS_RANGE_MORE;
+    scene_start(&s);
+    walk_init(&walk, &s, "", NULL, false, 100);
+    assert_int_equal(walk_all(&s, &walk), COUNT);
+    assert_int_equal(walk.items, COUNT);
+    /* One that alone is larger than all together may be is given all the same. */
+    scene_stop(&s);
+    s.conf.max_reply_bytes = 1024 * 1024;
     scene_start(&s);
     char *huge = malloc(HG_REDIS_RANGE_BYTES + 1000);
     memset(huge, 'y', HG_REDIS_RANGE_BYTES + 999);

@@ -190,7 +190,12 @@ static void t_ask(void **state)
         snprintf(value, sizeof value, "%s+", key);
         holds(&s, key, value);
     }
+#ifdef SCENE_RELAYED
+    /* It is another worker that hears of it; this one does with the next topology. */
+    assert_in_range(clusterscene_stat(&s, HG_REDISCLUSTER_MOVED), 1, KEYS);
+#else
     assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_MOVED), 1);
+#endif
     clusterd_open_slot(&cluster, SLOT, 2, 1);
     while (clusterd_move_keys(&cluster, SLOT, 2, 1, KEYS) > 0)
         continue;

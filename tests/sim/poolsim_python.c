@@ -1,10 +1,9 @@
 // poolsim_python - the rules of Gel's older connection pool (Python), as a reference
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Written from a description. Modes: A one block; B several, demand below the
-// capacity; C demand above it, quotas by demand; D as many blocks as connections or more, one
-// connection each in turn. The mode is looked at by a timer that runs only while queries wait.
-// Exclusive checkout, whatever the depth.
+// Written from a description. Modes: A one block; B several, demand below the capacity; C demand
+// above it, quotas by demand; D as many blocks as connections or more, one connection each in turn.
+// A timer that runs only while queries wait looks at the mode. Exclusive checkout at any depth.
 #include <math.h>
 #include <stdlib.h>
 #include "poolsim.h"

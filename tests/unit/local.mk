@@ -352,7 +352,7 @@ tests_unit_t_lease_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_lease_threads_LDADD = libback.a libcore.a libbase.a $(CMOCKA_LIBS) -lpthread
 # Redis
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply
+UNIT_TESTS += tests/unit/t_keyslot tests/unit/t_slotsreply tests/unit/t_topology
 endif
 tests_unit_t_keyslot_SOURCES = tests/unit/t_keyslot.c
 tests_unit_t_keyslot_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -360,6 +360,9 @@ tests_unit_t_keyslot_LDADD = $(HG_PROTO_TEST_LIBS)
 tests_unit_t_slotsreply_SOURCES = tests/unit/t_slotsreply.c
 tests_unit_t_slotsreply_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_slotsreply_LDADD = libback.a libproto.a libbase.a $(HIREDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_topology_SOURCES = tests/unit/t_topology.c
+tests_unit_t_topology_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_topology_LDADD = libback.a libproto.a libbase.a $(CMOCKA_LIBS)
 # Identities
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_identity

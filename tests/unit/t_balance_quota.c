@@ -90,8 +90,8 @@ static void test_microseconds(void **state)
     assert_int_equal(blocks[0].quota, 3);
 }
 
-/* Trap 31: 16 requests at a time on one connection, answered every 100 us: each stays for 1.6 ms,
-   but occupies the connection for 100 us. */
+/* Trap 31: 16 requests at a time on one connection, answered every 1 ms: each stays for 16 ms, but
+   occupies the connection for 1 ms. */
 static void test_depth_does_not_make_demand(void **state)
 {
     (void)state;
@@ -102,17 +102,17 @@ static void test_depth_does_not_make_demand(void **state)
         put(conn);
     }
     for (uint32_t t = 0; t < 50; t++) {
-        for (uint32_t i = 0; i < 100; i++) {
-            now += 100;
+        for (uint32_t i = 0; i < 10; i++) {
+            now += 1 * MS;
             hg_balance_answered(conn, 1, now);
             hg_balance_arrived(&b, &blocks[0], now);
         }
         now -= HG_BALANCE_TICK_US;
         (void)tick();
     }
-    assert_near(blocks[0].service_us, 100, .02);
-    /* One that is always busy, and 15 in line behind one another: 1 + 15 x 0.1 / 100. */
-    assert_near(blocks[0].demand, 1.015, .02);
+    assert_near(blocks[0].service_us, 1000, .02);
+    /* One that is always busy, and 15 in line behind one another: 1 + 15 x 1 / 100. */
+    assert_near(blocks[0].demand, 1.15, .02);
     assert_int_equal(b.total, 1);
 }
 
@@ -193,6 +193,20 @@ static void test_no_more_than_is_useful(void **state)
     assert_false(b.constrained);
     assert_int_equal(blocks[0].quota, 2);
     assert_int_equal(blocks[1].quota, 3);
+}
+
+/* ... also where the sum of what is useful would not fit: what one may not have, others get. */
+static void test_no_more_than_is_useful_when_shared(void **state)
+{
+    (void)state;
+    begin_quiet(28, 11);
+    set_traffic(0, 690, 10000); /* 6.9: 10 */
+    for (uint32_t i = 1; i < 11; i++)
+        set_traffic(i, 75, 10000); /* 0.75: 2 */
+    run(64);
+    assert_true(b.constrained);
+    assert_int_equal(blocks[0].quota, 10);
+    assert_int_equal(quota_sum(), 28);
 }
 
 static void test_one_tick_does_not_change_a_quota(void **state)
@@ -333,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_shares_are_by_demand_and_sum_up),
         cmocka_unit_test(test_small_ones_get_one),
         cmocka_unit_test(test_no_more_than_is_useful),
+        cmocka_unit_test(test_no_more_than_is_useful_when_shared),
         cmocka_unit_test(test_one_tick_does_not_change_a_quota),
         cmocka_unit_test(test_jitter_does_not_change_quotas),
         cmocka_unit_test(test_rounding_is_paid_back),

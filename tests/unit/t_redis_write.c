@@ -284,11 +284,11 @@ static void t_rows(void **state)
 static void expect_range(const struct hg_range_call *range, const char *command, const char *first,
                          const char *second)
 {
-    struct hg_redis_range job = {.range = (struct hg_range_call *)(uintptr_t)range};
-    job.call = base_call(HG_OP_TABLE_QUERY);
-    job.call.row = true;
-    job.call.key = range->from;
-    assert_int_equal(write_call(&job.call, false), HG_REDIS_TAG_RANGE);
+    struct hg_call call = base_call(HG_OP_TABLE_QUERY);
+    call.row = true;
+    call.key = range->from;
+    call.range = (struct hg_range_call *)(uintptr_t)range;
+    assert_int_equal(write_call(&call, false), HG_REDIS_TAG_RANGE);
     cut();
     PART(2, "1");
     PART(3, "p:\0it");
