@@ -127,7 +127,7 @@ static enum hg_codec take_stored(const struct hg_redis_reply *reply, enum hg_red
                                  struct hg_result *result)
 {
     if (reply->type == HG_REDIS_STATUS)
-        return HG_OK;
+        return hg_span_is(reply->text, "OK") ? HG_OK : HG_BAD;
     if (reply->type != HG_REDIS_NIL || tag == HG_REDIS_TAG_STORED)
         return HG_BAD;
     return say(result, tag == HG_REDIS_TAG_ADDED ? HG_STATUS_KEY_EEXISTS : HG_STATUS_KEY_ENOENT);

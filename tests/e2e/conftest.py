@@ -15,9 +15,10 @@ import redisservers  # noqa: E402
 import servers  # noqa: E402
 
 # What the suites of semantics run against: memcached (the model), and headgate over the embedded
-# store with one and two workers, over one memcached, over three with two workers, over a Redis, and
-# over a Redis Cluster with two workers.
-TARGETS = ("memcached", "embedded", "embedded2", "mc1", "mc3", "redis", "cluster")
+# store with one and two workers, over one memcached, over three with two workers, over a Redis, over
+# one with two workers that have so few connections that one worker has them all, and over a Redis
+# Cluster with two workers.
+TARGETS = ("memcached", "embedded", "embedded2", "mc1", "mc3", "redis", "redis2", "cluster")
 
 # What the suites of row operations run against; on a cluster ranges are off unless asked for.
 ROW_TARGETS = ("embedded", "embedded2", "mc1", "mc3", "redis", "redis2", "cluster",
@@ -113,10 +114,11 @@ def store_config(kind, farm):
         return {"upstreams": [{"name": "store", "kind": "embedded", "embedded_max_bytes": 1 << 29}]}
     if kind.startswith("redis"):
         server, database = farm.redis()
-        return {"upstreams": [{"name": "store", "kind": "redis", "database": database,
-                               "servers": [{"address": server.where}]}]}
+        few = {"pool_max_connections": 2} if kind == "redis2" else {}
+        return {"upstreams": [dict({"name": "store", "kind": "redis", "database": database,
+                                    "servers": [{"address": server.where}]}, **few)]}
     if kind.startswith("cluster"):
-        ranges = {"ranges": "on"} if kind == "cluster-ranges" else {}
+        ranges = {"ranges": "on", "pool_max_connections": 2} if kind == "cluster-ranges" else {}
         return {"upstreams": [dict({"name": "store", "kind": "redis-cluster",
                                     "servers": [{"address": where}
                                                 for where in farm.cluster().where]}, **ranges)]}

@@ -34,9 +34,11 @@ def cluster():
         yield made
 
 
-@pytest.fixture(scope="module")
-def daemon(cluster):
-    with over(cluster, threads=2) as made:
+@pytest.fixture(scope="module", params=["own connections", "one worker's"])
+def daemon(request, cluster):
+    """Two workers; in the second case with so few connections that one has them for both."""
+    few = {} if request.param == "own connections" else {"pool_max_connections": 2}
+    with over(cluster, threads=2, upstream=few) as made:
         yield made
 
 

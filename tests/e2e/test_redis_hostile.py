@@ -167,14 +167,17 @@ def test_nonsense_costs_its_connection_only(real, kind):
     with Pair(real, about(b"bad", NONSENSE[kind]), threads=2) as pair, \
             client_of(pair.daemon, timeout=5) as client:
         assert client.set(b"k", b"v").status == 0
+        plain_set = lambda: client.set(b"bad", b"v")
         for op in (lambda: client.get(b"bad"), lambda: client.gat(b"bad", 100),
-                   lambda: client.set(b"bad", b"v"), lambda: client.incr(b"bad", 1, 1),
+                   plain_set, lambda: client.incr(b"bad", 1, 1),
                    lambda: client.set(b"bad", b"v", cas=9), lambda: client.delete(b"bad")):
             begun = time.monotonic()
             frame = op()
             assert time.monotonic() - begun < scaled(2), "it hangs"
             if frame.status == 0 and frame.opcode == Op.GET:
                 assert kind in MAY_BE_TRUE and frame.value == b"of bad", show(frame)
+            elif frame.status == 0 and op is plain_set:
+                assert kind == "a status", show(frame)
             elif frame.status != 0:
                 assert frame.status in WRONG + (St.ENOENT, St.EEXISTS, St.NOT_STORED,
                                                 St.DELTA_BADVAL, St.NOT_SUPPORTED, St.E2BIG), \
@@ -211,6 +214,30 @@ def test_what_comes_unasked_is_no_answer(real):
                 frame = client.get(b"other%d" % n)
                 assert frame.status in (St.ENOENT, *DOWN), show(frame)
         still_well(pair, client)
+
+
+def test_replies_out_of_turn_are_not_believed(real):
+    """Two commands answered in the wrong order: where the kinds of their replies differ that is
+    noticed, and neither is told a success or a value."""
+    held = {}
+
+    def handler(connection, arguments):
+        if b"first" in arguments[1:]:
+            held[connection] = bulk(HEADER + b"of first")
+            return b""
+        if b"second" in arguments[1:]:
+            return status("OK") + held.pop(connection, b"")
+        return None
+    with Pair(real, handler, upstream={"pool_max_connections": 1}) as pair, \
+            client_of(pair.daemon) as client:
+        assert client.set(b"k", b"v").status == 0
+        for _ in range(5):
+            client.send(request(Op.GET, b"first", opaque=1) +
+                        request(Op.SET, b"second", b"v", set_extras(), opaque=2))
+            frames = [client.recv(), client.recv()]
+            assert [f.opaque for f in frames] == [1, 2]
+            assert all(f.status in WRONG for f in frames), [show(f) for f in frames]
+            still_well(pair, client)
 
 
 @pytest.mark.parametrize("length", [1, 3, 5, 17, 60])
