@@ -215,6 +215,85 @@ static void t_a_refused_login_hurts_its_own_only(void **state)
     crowd_fini(&c);
 }
 
+/* Who has a connection from before is served by it, and waits no longer than for it. */
+static void t_refused_with_a_connection_left(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, waits, later;
+    crowd_init(&c, 1, 1);
+    crowd_start(&c, 1, 4);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    strcpy(c.solo.fake.refused, "u0");
+    assert_int_equal(crowd_ask(&c, 0, &waits, "waits"), HG_SUBMIT_WAIT);
+    crowd_settle(&c);
+    assert_int_equal(c.solo.fake.accepted, 2);
+    assert_true(crowd_pool(&c, 0, 0)->denied);
+    crowd_pool(&c, 0, 0)->denied_until_us = crowd_now_us() + 900000;
+    assert_int_equal(crowd_ask(&c, 0, &later, "later"), HG_SUBMIT_WAIT);
+    crowd_pass(&c, 200000);
+    assert_int_equal(busy.done + waits.done + later.done, 0);
+    assert_int_equal(c.solo.fake.accepted, 2);
+    crowd_answer(&c, "busy");
+    crowd_answer(&c, "waits");
+    crowd_answer(&c, "later");
+    BENCH_UNTIL(&c.solo.bench, busy.done + waits.done + later.done == 3);
+    assert_int_equal(waits.result.fault + later.result.fault, HG_FAULT_NONE);
+    crowd_fini(&c);
+}
+
+/* A user who cannot log in does not stand in the line before one who can. */
+static void t_refused_ones_are_passed_by(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, bad, good;
+    crowd_init(&c, 1, 1);
+    strcpy(c.solo.fake.refused, "u1");
+    crowd_start(&c, 3, 1);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    crowd_ask(&c, 1, &bad, "bad");
+    crowd_ask(&c, 2, &good, "good");
+    crowd_pass(&c, 50000);
+    assert_int_equal(bad.done + good.done, 0);
+    crowd_answer(&c, "busy");
+    crowd_pass(&c, 50000);
+    BENCH_UNTIL(&c.solo.bench, bad.done == 1);
+    assert_int_equal(bad.result.fault, HG_FAULT_DENIED);
+    crowd_answer(&c, "good");
+    BENCH_UNTIL(&c.solo.bench, good.done == 1);
+    assert_int_equal(good.result.fault, HG_FAULT_NONE);
+    crowd_fini(&c);
+}
+
+/* A cancelled waiter, and one whose time is over, leave no trace: nothing moves for them. */
+static void t_nothing_moves_for_who_has_left(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, cancelled, late;
+    crowd_init(&c, 1, 4);
+    c.solo.conf.times.queue_timeout_ms = 15;
+    crowd_start(&c, 3, 1);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    crowd_ask(&c, 1, &cancelled, "cancelled");
+    crowd_ask(&c, 2, &late, "late");
+    c.solo.stores[0]->ops->cancel(c.solo.stores[0], &cancelled.call);
+    crowd_pass(&c, 40000);
+    assert_int_equal(late.done, 1);
+    assert_int_equal(late.result.fault, HG_FAULT_QUEUE_TIMEOUT);
+    assert_int_equal(crowd_domain(&c, 0)->balance.waiters, 0);
+    crowd_answer(&c, "busy");
+    crowd_pass(&c, 200000);
+    assert_int_equal(cancelled.done + cancelled.rooms, 0);
+    assert_int_equal(crowd_pool(&c, 0, 0)->block.idle_count, 1);
+    assert_int_equal(crowd_stat(&c, 1, HG_POOL_MOVES) + crowd_stat(&c, 2, HG_POOL_MOVES), 0);
+    crowd_fini(&c);
+}
+
 /* The waits between attempts grow up to a minute, with full jitter. */
 static void t_refused_logins_back_off(void **state)
 {
@@ -390,6 +469,9 @@ int main(void)
         cmocka_unit_test(t_a_drain_that_takes_too_long_is_given_back),
         cmocka_unit_test(t_bound_to_a_connection_that_moves),
         cmocka_unit_test(t_a_refused_login_hurts_its_own_only),
+        cmocka_unit_test(t_refused_with_a_connection_left),
+        cmocka_unit_test(t_refused_ones_are_passed_by),
+        cmocka_unit_test(t_nothing_moves_for_who_has_left),
         cmocka_unit_test(t_refused_logins_back_off),
         cmocka_unit_test(t_no_second_login),
         cmocka_unit_test(t_a_login_takes_too_long),
