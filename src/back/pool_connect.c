@@ -31,16 +31,18 @@ static bool is_stuck(const struct hg_pool *pool)
 {
     struct hg_domain *domain = pool->domain;
     uint64_t limit_us = domain->usual_us * STUCK_FACTOR;
+    bool is_tried = false;
     if (limit_us < STUCK_MIN_US)
         limit_us = STUCK_MIN_US;
-    if (domain->up_count == 0 || (pool->up_count == 0 && domain->balance.coming == 0))
+    if (domain->up_count == 0)
         return false;
     HG_LIST_EACH(node, &domain->listed)
     {
         if (!hg_pool_all_waited(hg_pool_of_node(node), limit_us))
             return false;
+        is_tried |= hg_pool_of_node(node)->block.coming > 0;
     }
-    return true;
+    return pool->up_count > 0 || is_tried;
 }
 
 bool hg_pool_make_room(struct hg_pool *pool)
@@ -169,6 +171,7 @@ void hg_pool_deny(struct hg_pool *pool)
     pool->denials++;
     pool->totals.rejected++;
     pool->denied = true;
+    pool->denied_password = pool->identity->password;
     pool->denied_until_us =
         pool->hub->loop->now_us + hg_prng_below(&domain->prng, (uint32_t)most_us + 1);
     if (pool->listed)
@@ -177,7 +180,8 @@ void hg_pool_deny(struct hg_pool *pool)
 
 void hg_pool_check_denial(struct hg_pool *pool)
 {
-    if (!pool->denied || pool->hub->loop->now_us < pool->denied_until_us)
+    if (!pool->denied || (pool->hub->loop->now_us < pool->denied_until_us &&
+                          pool->identity->password == pool->denied_password))
         return;
     pool->denied = false;
     if (pool->listed)
