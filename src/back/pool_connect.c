@@ -31,18 +31,19 @@ static bool is_stuck(const struct hg_pool *pool)
 {
     struct hg_domain *domain = pool->domain;
     uint64_t limit_us = domain->usual_us * STUCK_FACTOR;
-    bool is_tried = false;
     if (limit_us < STUCK_MIN_US)
         limit_us = STUCK_MIN_US;
     if (domain->up_count == 0)
         return false;
+    bool is_tried = pool->up_count > 0;
     HG_LIST_EACH(node, &domain->listed)
     {
-        if (!hg_pool_all_waited(hg_pool_of_node(node), limit_us))
+        const struct hg_pool *other = hg_pool_of_node(node);
+        is_tried |= other->block.coming > 0;
+        if (!hg_pool_all_waited(other, limit_us))
             return false;
-        is_tried |= hg_pool_of_node(node)->block.coming > 0;
     }
-    return pool->up_count > 0 || is_tried;
+    return is_tried;
 }
 
 bool hg_pool_make_room(struct hg_pool *pool)

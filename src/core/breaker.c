@@ -55,7 +55,7 @@ static bool waits_for_outcome(const struct hg_breaker *breaker)
             return true;
         return breaker->failures > 0 && breaker->connecting > 0;
     case HG_BREAKER_CLOSED:
-        return breaker->failures > 0 && breaker->connecting > 0;
+        return (breaker->failures > 0 || breaker->lost_all) && breaker->connecting > 0;
     case HG_BREAKER_OPEN:
         break;
     }
@@ -84,6 +84,7 @@ void hg_breaker_tell_connected(struct hg_breaker *breaker, enum hg_breaker_conne
 {
     breaker->connecting--;
     breaker->live++;
+    breaker->lost_all = false;
     if (kind == HG_BREAKER_PROBE) {
         forget_timeouts(breaker);
         set_state(breaker, HG_BREAKER_RAMP);
@@ -123,6 +124,7 @@ void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_
 {
     bool ramp = hg_breaker_state(breaker) == HG_BREAKER_RAMP;
     breaker->live--;
+    breaker->lost_all = breaker->live == 0;
     if (!failed || !hg_breaker_may_send(breaker))
         return;
     if (now_us - breaker->lost_at_us <= HG_BREAKER_TOGETHER_US && breaker->failures > 0)

@@ -15,8 +15,10 @@
 // close a server to everyone. OPEN answers at once. After a wait (backoff.h) one worker makes one
 // connection and asks NOOP or PING through login, never a client's request. The wait's k grows with
 // each failure and resets only after 10 s without one. A failure in RAMP, while nothing lives,
-// opens again. After a failure connections are made one at a time until one succeeds. When it
-// opens, the driver closes what is live, and still tells how the connects under way ended.
+// opens again. After a failure, and after the last connection has gone, connections are made one at
+// a time until one succeeds: a server that goes away is not asked once for each connection that it
+// had. When it opens, the driver closes what is live, and still tells how the connects under way
+// ended.
 //
 // Threads: one breaker per server and process, shared. The caller holds one mutex for the calls
 // that take a non-const breaker; they are rare (connections, time-outs, and sums of what was sent).
@@ -60,6 +62,7 @@ struct hg_breaker {
     uint32_t allowed;         // in RAMP: live and connecting together
     uint32_t wanted;          // a ramp that reached this is over
     uint32_t failures;        // since the last success
+    bool lost_all;            // the last connection that was up has gone; until one comes up
     uint64_t retry_at_us;     // no connect before
     uint64_t failed_at_us;    // the last failure
     uint64_t lost_at_us;      // when the event began that the last lost connection belongs to

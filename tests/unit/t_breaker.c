@@ -176,6 +176,36 @@ static void test_after_a_failure_one_at_a_time(void **state)
     assert_int_equal(take(), HG_BREAKER_CONNECT);
 }
 
+/* Idle connections that a server ended: that it did not wish to keep them may mean that it is gone,
+   so one connect asks, and the others follow when it is up. */
+static void test_after_the_last_has_gone_one_at_a_time(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 6; i++)
+        up();
+    for (int i = 0; i < 5; i++) {
+        hg_breaker_tell_lost(&b, false, now);
+        assert_true(hg_breaker_next_us(&b) <= now);
+    }
+    hg_breaker_tell_lost(&b, false, now);
+    assert_state(HG_BREAKER_CLOSED);
+    assert_int_equal(take(), HG_BREAKER_CONNECT);
+    assert_int_equal(take(), HG_BREAKER_WAIT);
+    assert_true(hg_breaker_next_us(&b) == UINT64_MAX);
+    hg_breaker_tell_connected(&b, HG_BREAKER_CONNECT, now);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(take(), HG_BREAKER_CONNECT);
+
+    begin();
+    up();
+    hg_breaker_tell_lost(&b, false, now);
+    assert_int_equal(take(), HG_BREAKER_CONNECT);
+    assert_int_equal(take(), HG_BREAKER_WAIT);
+    hg_breaker_tell_failed(&b, HG_BREAKER_CONNECT, true, now);
+    assert_state(HG_BREAKER_OPEN);
+}
+
 static void test_timeouts_open(void **state)
 {
     (void)state;
@@ -410,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_a_success_or_calm_starts_the_count_again),
         cmocka_unit_test(test_connections_lost_together_count_once),
         cmocka_unit_test(test_after_a_failure_one_at_a_time),
+        cmocka_unit_test(test_after_the_last_has_gone_one_at_a_time),
         cmocka_unit_test(test_timeouts_open),
         cmocka_unit_test(test_one_slow_key_does_not_open),
         cmocka_unit_test(test_an_answer_in_between_keeps_it_closed),
