@@ -172,6 +172,7 @@ void hg_pool_deny(struct hg_pool *pool)
     pool->denials++;
     pool->totals.rejected++;
     pool->denied = true;
+    pool->denied_password = pool->identity->password;
     pool->denied_until_us =
         pool->hub->loop->now_us + hg_prng_below(&domain->prng, (uint32_t)most_us + 1);
     if (pool->listed)
@@ -180,7 +181,8 @@ void hg_pool_deny(struct hg_pool *pool)
 
 void hg_pool_check_denial(struct hg_pool *pool)
 {
-    if (!pool->denied || pool->hub->loop->now_us < pool->denied_until_us)
+    if (!pool->denied || (pool->hub->loop->now_us < pool->denied_until_us &&
+                          pool->identity->password == pool->denied_password))
         return;
     pool->denied = false;
     if (pool->listed)
