@@ -189,6 +189,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     call->tenant_id = bucket->tenant_id;
     call->identity = hg_bucket_identity(bucket);
     call->row = false;
+    call->range = NULL;
     call->prefix = hg_span(bucket->prefix, bucket->prefix_len);
     call->key_hash =
         (uint32_t)XXH3_64bits_withSeed(frame->key.at, frame->key.len, worker->front->hash_seed);
