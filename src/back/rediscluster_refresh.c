@@ -130,6 +130,8 @@ void hg_rediscluster_refresh(struct hg_rediscluster_store *store, uint64_t now_u
     if (store->ask.running || store->redis.remote.closing || !hg_topology_take(topology, now_us))
         return;
     store->ask.timeout_us = store->redis.remote.pool_conf.connect_timeout_us;
+    store->ask.password = /* of now: it may have changed */
+        hg_identities_at(&store->shared->upstream->identities, 0)->password;
     add_candidates(store);
     if (hg_slotsask_start(&store->ask))
         hg_rediscluster_count(store, HG_REDISCLUSTER_REFRESHES);
