@@ -244,11 +244,15 @@ def test_a_tenant_with_a_database_follows_the_upstreams_password(tmp_path):
         with over(server, tenants, upstream={"password_file": str(secret)}) as daemon, \
                 client_of(daemon, "a") as client:
             assert client.set(b"k", b"v").status == 0
-            server.command("CONFIG", "SET", "requirepass", SECRETS[1])
-            secret.write_text(SECRETS[1])
-            daemon.ctl("reload")
-            server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            poll(lambda: client.get(b"k").value == b"v", 5, what="the new password")
+            for password in SECRETS[1:]:
+                server.command("CONFIG", "SET", "requirepass", password)
+                secret.write_text(password)
+                daemon.ctl("reload")
+                server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                poll(lambda: client.get(b"k").value == b"v", 5, what="the new password")
+            with daemon.client() as boss:
+                blocks = {name.rsplit(":", 1)[0] for name in boss.stat("pool")}
+                assert blocks == {"store:0:own", "store:0:/1"}, "each password made another login"
 
 
 def test_another_users_password_waits_with_the_user():
