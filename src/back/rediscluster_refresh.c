@@ -133,6 +133,8 @@ void hg_rediscluster_refresh(struct hg_rediscluster_store *store, uint64_t now_u
     store->ask.user = own->user;
     store->ask.password = own->password; /* perhaps another than last time */
     store->ask.timeout_us = store->redis.remote.pool_conf.connect_timeout_us;
+    store->ask.password = /* of now: it may have changed */
+        hg_identities_at(&store->shared->upstream->identities, 0)->password;
     add_candidates(store);
     if (hg_slotsask_start(&store->ask))
         hg_rediscluster_count(store, HG_REDISCLUSTER_REFRESHES);
