@@ -113,7 +113,6 @@ HG_MUST_USE int hg_upstream_tenant(struct hg_upstream *upstream, const char *buc
    servers. *id comes with what it was here before, or 0, which saves a search if it still is. 0,
    -ENOMEM, or -ENOSPC: too many logins have been used since the start. */
 HG_MUST_USE int hg_upstream_identity(struct hg_upstream *upstream,
-                                     const struct hg_conf_upstream *conf,
                                      const struct hg_conf_tenant *tenant, uint32_t *id);
 /* The bucket is deleted: its items go. */
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);

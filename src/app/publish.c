@@ -125,25 +125,24 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static int identity_of(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
-                       const struct hg_bucket *bucket, uint32_t *ret_id)
+static int identity_of(const struct hg_conf_tenant *tenant, const struct hg_bucket *bucket,
+                       uint32_t *ret_id)
 {
     uint32_t id = hg_bucket_identity(bucket);
     int rc = 0;
     if (bucket->upstream != NULL)
-        rc = hg_upstream_identity(bucket->upstream, &conf->upstreams[tenant->upstream_index],
-                                  tenant, &id);
+        rc = hg_upstream_identity(bucket->upstream, tenant, &id);
     if (rc == 0)
         *ret_id = id;
     return rc;
 }
 
 /* All that its logins need is there, so that publishing it cannot fail. */
-static int add_identity(const struct hg_conf *conf, const struct hg_conf_tenant *tenant,
-                        const struct hg_bucket *bucket, char why[512])
+static int add_identity(const struct hg_conf_tenant *tenant, const struct hg_bucket *bucket,
+                        char why[512])
 {
     uint32_t id;
-    int rc = identity_of(conf, tenant, bucket, &id);
+    int rc = identity_of(tenant, bucket, &id);
     if (rc == -ENOSPC)
         snprintf(why, 512,
                  "tenant '%s' is one login too many: upstream '%s' has had %d since the start",
@@ -169,7 +168,7 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
         if (bucket == NULL)
             return -ENOMEM;
         directory->buckets[directory->bucket_count++] = bucket;
-        int rc = add_identity(conf, tenant, bucket, why);
+        int rc = add_identity(tenant, bucket, why);
         if (rc != 0)
             return rc;
     }
@@ -291,7 +290,7 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
                                   tenant->reserved, tenant->hard_limit);
         set_bucket(bucket, tenant);
         uint32_t identity;
-        if (identity_of(conf, tenant, bucket, &identity) == 0)
+        if (identity_of(tenant, bucket, &identity) == 0)
             atomic_store(&bucket->identity, identity);
     }
 }

@@ -288,13 +288,6 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     return 0;
 }
 
-/* What is open counts, not what the file says of the next start: another user's password waits with
-   the user. */
-static const char *password_of(const struct hg_identity *own, const struct hg_conf_upstream *conf)
-{
-    return strcmp(own->user, conf->user) == 0 ? conf->password : own->password;
-}
-
 static void update_password(struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
 {
     struct impl *impl = upstream->impl;
@@ -327,8 +320,8 @@ int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket, uint32_
     return impl->embedded != NULL ? hg_embedded_tenant_id(impl->embedded, bucket, ret_id) : 0;
 }
 
-int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_upstream *conf,
-                         const struct hg_conf_tenant *tenant, uint32_t *id)
+int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_tenant *tenant,
+                         uint32_t *id)
 {
     struct impl *impl = upstream->impl;
     const unsigned *lines = tenant->lines;
@@ -341,14 +334,14 @@ int hg_upstream_identity(struct hg_upstream *upstream, const struct hg_conf_upst
     bool logs_in = tenant->backend_user[0] != '\0' || tenant->backend_password[0] != '\0';
     uint64_t database =
         lines[HG_CONF_TENANT_backend_database] != 0 ? tenant->backend_database : own->database;
-    if (!logs_in && database == own->database)
-        return 0;
-    const char *user = logs_in ? tenant->backend_user : own->user;
-    const char *password = logs_in ? tenant->backend_password : password_of(own, conf);
+    if (!logs_in)
+        return hg_identities_add_own(identities, (uint32_t)database, id);
     *id = was;
-    if (hg_identity_is(hg_identities_at(identities, was), user, password, (uint32_t)database))
+    if (hg_identity_is(hg_identities_at(identities, was), tenant->backend_user,
+                       tenant->backend_password, (uint32_t)database))
         return 0;
-    return hg_identities_add(identities, user, password, (uint32_t)database, id);
+    return hg_identities_add(identities, tenant->backend_user, tenant->backend_password,
+                             (uint32_t)database, id);
 }
 
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id)

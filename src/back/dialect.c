@@ -57,7 +57,8 @@ static bool encode(const struct hg_dialect *dialect, struct hg_out *out, const s
 /* SASL PLAIN: an empty identity to act as, the user, the password. */
 static void encode_plain(struct hg_out *out, const struct hg_identity *identity, uint32_t opaque)
 {
-    size_t user = strlen(identity->user), password = strlen(identity->password);
+    const char *text = hg_identity_password(identity);
+    size_t user = strlen(identity->user), password = strlen(text);
     const struct hg_mcreq req = {.opcode = HG_OPCODE_SASL_AUTH,
                                  .opaque = opaque,
                                  .key = HG_SPAN_LIT("PLAIN"),
@@ -66,7 +67,7 @@ static void encode_plain(struct hg_out *out, const struct hg_identity *identity,
     hg_out_commit(out, hg_mcreq_encode_head(&req, at));
     hg_out_put(out, HG_SPAN_LIT("\0"));
     hg_out_put(out, hg_span(identity->user, user + 1));
-    hg_out_put(out, hg_span(identity->password, password));
+    hg_out_put(out, hg_span(text, password));
 }
 
 static bool has_login(const struct hg_dialect *dialect, const struct hg_identity *identity)

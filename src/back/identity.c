@@ -63,7 +63,7 @@ void hg_identities_fini(struct hg_identities *identities)
 }
 
 static int add_new(struct hg_identities *identities, const char *user, const char *password,
-                   uint32_t database, uint32_t *ret_id)
+                   uint32_t database, const struct hg_identity *login, uint32_t *ret_id)
 {
     uint32_t count = hg_identities_count(identities);
     if (count == HG_IDENTITIES_MAX)
@@ -71,6 +71,7 @@ static int add_new(struct hg_identities *identities, const char *user, const cha
     identities->list[count] = identity_new(count, user, password, database);
     if (identities->list[count] == NULL)
         return -ENOMEM;
+    identities->list[count]->login = login;
     atomic_store_explicit(&identities->count, count + 1, memory_order_release);
     *ret_id = count;
     return 0;
@@ -79,8 +80,8 @@ static int add_new(struct hg_identities *identities, const char *user, const cha
 bool hg_identity_is(const struct hg_identity *identity, const char *user, const char *password,
                     uint32_t database)
 {
-    return identity->database == database && strcmp(identity->user, user) == 0 &&
-           strcmp(identity->password, password) == 0;
+    return identity->login == NULL && identity->database == database &&
+           strcmp(identity->user, user) == 0 && strcmp(identity->password, password) == 0;
 }
 
 int hg_identities_add(struct hg_identities *identities, const char *user, const char *password,
@@ -95,7 +96,25 @@ int hg_identities_add(struct hg_identities *identities, const char *user, const 
         rc = 0;
     }
     if (rc != 0)
-        rc = add_new(identities, user, password, database, ret_id);
+        rc = add_new(identities, user, password, database, NULL, ret_id);
+    pthread_mutex_unlock(&identities->lock);
+    return rc;
+}
+
+int hg_identities_add_own(struct hg_identities *identities, uint32_t database, uint32_t *ret_id)
+{
+    pthread_mutex_lock(&identities->lock);
+    const struct hg_identity *own = identities->list[0];
+    int rc = -ENOENT;
+    for (uint32_t i = 0; i < hg_identities_count(identities) && rc != 0; i++) {
+        const struct hg_identity *identity = identities->list[i];
+        if (identity->database != database || (identity != own && identity->login != own))
+            continue;
+        *ret_id = i;
+        rc = 0;
+    }
+    if (rc != 0)
+        rc = add_new(identities, own->user, "", database, own, ret_id);
     pthread_mutex_unlock(&identities->lock);
     return rc;
 }

@@ -22,9 +22,10 @@ struct hg_password;
 
 struct hg_identity {
     uint32_t id;
-    const char *user;             /* "": none is named (Redis: the default user) */
-    const char *_Atomic password; /* "": no login */
-    uint32_t database;            /* Redis only */
+    const char *user;                /* "": none is named (Redis: the default user) */
+    const char *_Atomic password;    /* "": no login; see hg_identity_password */
+    uint32_t database;               /* Redis only */
+    const struct hg_identity *login; /* not NULL: it has the password of this one */
 };
 
 struct hg_identities {
@@ -44,11 +45,23 @@ void hg_identities_fini(struct hg_identities *identities);
 HG_MUST_USE int hg_identities_add(struct hg_identities *identities, const char *user,
                                   const char *password, uint32_t database, uint32_t *ret_id);
 
+/* The same of the upstream's own login in another database. It follows the password of that one, so
+   a changed password makes no other identity of it. */
+HG_MUST_USE int hg_identities_add_own(struct hg_identities *identities, uint32_t database,
+                                      uint32_t *ret_id);
+
 /* Another password for the upstream's own; the next login uses it. 0 or -ENOMEM. */
 HG_MUST_USE int hg_identities_set_password(struct hg_identities *identities, const char *password);
 
+/* False of one that follows the upstream's own. */
 HG_MUST_USE bool hg_identity_is(const struct hg_identity *identity, const char *user,
                                 const char *password, uint32_t database);
+
+/* Of now: it may change, so it is to be read once. */
+static inline const char *hg_identity_password(const struct hg_identity *identity)
+{
+    return identity->login != NULL ? identity->login->password : identity->password;
+}
 
 static inline uint32_t hg_identities_count(const struct hg_identities *identities)
 {

@@ -17,6 +17,7 @@
 
 /* Then the loop's other events get their turn; the socket stays readable. */
 #define READS_PER_EVENT 4
+#define USER_LOGGED     100 /* bytes of a user's name, escaped */
 
 struct tally {
     uint32_t in_time;
@@ -41,7 +42,10 @@ static bool take_plain(struct hg_link *link, const struct hg_reply *reply)
     bool rejected = result->status == HG_STATUS_AUTH_ERROR || result->status == HG_STATUS_EACCESS;
     snprintf(link->denial, sizeof link->denial, "%.*s", (int)result->value.len,
              (const char *)result->value.at);
-    hg_log_warn("server=%s msg=\"%s: %s\"", link->server,
+    char user[USER_LOGGED + 1];
+    hg_escape(user, sizeof user, hg_span_str(link->identity != NULL ? link->identity->user : ""));
+    hg_log_warn("server=%s user=\"%s\" database=%u msg=\"%s: %s\"", link->server, user,
+                link->identity != NULL ? link->identity->database : 0,
                 rejected ? "the login was refused" : "the server is not ready", link->denial);
     hg_link_end(link, rejected ? HG_LINK_REJECTED : HG_LINK_NO_CONNECT,
                 rejected ? -EACCES : -EAGAIN);

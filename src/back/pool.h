@@ -114,7 +114,8 @@ struct hg_pool {
     bool denied;    /* the server refused the login ... */
     char denial[HG_LINK_DENIAL_MAX + 1]; /* ... and said this */
     uint32_t denials;                    /* in a row */
-    uint64_t denied_until_us;            /* no further attempt before */
+    uint64_t denied_until_us; /* no further attempt before, unless with another password */
+    const char *denied_password;
 
     struct hg_list node; /* of the domain, while the planner knows the block */
     bool listed;

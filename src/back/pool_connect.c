@@ -33,14 +33,17 @@ static bool is_stuck(const struct hg_pool *pool)
     uint64_t limit_us = domain->usual_us * STUCK_FACTOR;
     if (limit_us < STUCK_MIN_US)
         limit_us = STUCK_MIN_US;
-    if (domain->up_count == 0 || (pool->up_count == 0 && domain->balance.coming == 0))
+    if (domain->up_count == 0)
         return false;
+    bool is_tried = pool->up_count > 0;
     HG_LIST_EACH(node, &domain->listed)
     {
-        if (!hg_pool_all_waited(hg_pool_of_node(node), limit_us))
+        const struct hg_pool *other = hg_pool_of_node(node);
+        is_tried |= other->block.coming > 0;
+        if (!hg_pool_all_waited(other, limit_us))
             return false;
     }
-    return true;
+    return is_tried;
 }
 
 bool hg_pool_make_room(struct hg_pool *pool)
@@ -169,6 +172,7 @@ void hg_pool_deny(struct hg_pool *pool)
     pool->denials++;
     pool->totals.rejected++;
     pool->denied = true;
+    pool->denied_password = pool->identity->password;
     pool->denied_until_us =
         pool->hub->loop->now_us + hg_prng_below(&domain->prng, (uint32_t)most_us + 1);
     if (pool->listed)
@@ -177,7 +181,8 @@ void hg_pool_deny(struct hg_pool *pool)
 
 void hg_pool_check_denial(struct hg_pool *pool)
 {
-    if (!pool->denied || pool->hub->loop->now_us < pool->denied_until_us)
+    if (!pool->denied || (pool->hub->loop->now_us < pool->denied_until_us &&
+                          pool->identity->password == pool->denied_password))
         return;
     pool->denied = false;
     if (pool->listed)

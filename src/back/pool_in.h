@@ -20,7 +20,7 @@ struct hg_link *hg_pool_add_link(struct hg_pool *pool);
 void hg_pool_begin(struct hg_pool *pool, struct hg_link *link, enum hg_breaker_connect how);
 /* The server refused the login: there is no other attempt for a while. */
 void hg_pool_deny(struct hg_pool *pool);
-/* It may be tried again, if the while is over. */
+/* It may be tried again, if the while is over or there is another password. */
 void hg_pool_check_denial(struct hg_pool *pool);
 /* Has the oldest request of every link waited longer than this? */
 bool hg_pool_all_waited(const struct hg_pool *pool, uint64_t limit_us);

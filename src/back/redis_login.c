@@ -38,7 +38,7 @@ uint32_t hg_redis_write_login(const struct hg_redis_style *style, struct hg_out 
                               const struct hg_identity *identity, bool rebind, bool probe)
 {
     uint32_t replies = 0;
-    const char *password = identity != NULL ? identity->password : ""; /* may change meanwhile */
+    const char *password = identity != NULL ? hg_identity_password(identity) : "";
     if (password[0] != '\0') {
         write_auth(out, identity, password);
         replies++;

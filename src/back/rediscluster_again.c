@@ -14,8 +14,9 @@
 
 #include "base/log.h"
 
-#define TRYAGAIN_US 10000 /* a few keys have been moved by then */
-#define READONLY_US 50000 /* a demotion comes with a promotion: half of the refresh's pause */
+#define TRYAGAIN_US 10000      /* a few keys have been moved by then */
+#define OWNER       UINT32_MAX /* tie->server: who owns the slot by then */
+#define READONLY_US 50000      /* a demotion comes with a promotion: half of the refresh's pause */
 
 static void give_up(struct hg_rediscluster_store *store, struct hg_call *call, const char *what)
 {
@@ -26,14 +27,14 @@ static void give_up(struct hg_rediscluster_store *store, struct hg_call *call, c
     (void)hg_remote_refuse(call, HG_FAULT_DOWN, hg_span(text, (size_t)len), NULL);
 }
 
-/* Sends the call where its tie says, or to the owner of its slot. */
+/* Sends the call where its tie says: an older topology may have come since. */
 static void send_on(struct hg_rediscluster_store *store, struct hg_call *call)
 {
     struct hg_tie *tie = call->place.tie;
     uint32_t server = tie->server;
     call->after = NULL; /* it was looked at; nothing of this client is in front of it */
     call->now_us = store->redis.remote.hub.loop->now_us;
-    if (!tie->asking) {
+    if (server == OWNER) {
         uint32_t slot = hg_rediscluster_slot(store, call);
         server = store->map.owner[slot];
         if (server == HG_SLOTS_NONE) {
@@ -156,6 +157,7 @@ static bool try_later(struct hg_rediscluster_store *store, struct hg_call *call,
         return false;
     }
     call->place.tie->asking = false;
+    call->place.tie->server = OWNER;
     hg_rediscluster_put_later(store, call, now_us + pause_us);
     return true;
 }

@@ -129,7 +129,12 @@ void hg_rediscluster_refresh(struct hg_rediscluster_store *store, uint64_t now_u
     struct hg_topology *topology = &store->shared->topology;
     if (store->ask.running || store->redis.remote.closing || !hg_topology_take(topology, now_us))
         return;
+    const struct hg_identity *own = hg_identities_at(&store->shared->upstream->identities, 0);
+    store->ask.user = own->user;
+    store->ask.password = own->password; /* perhaps another than last time */
     store->ask.timeout_us = store->redis.remote.pool_conf.connect_timeout_us;
+    store->ask.password = /* of now: it may have changed */
+        hg_identities_at(&store->shared->upstream->identities, 0)->password;
     add_candidates(store);
     if (hg_slotsask_start(&store->ask))
         hg_rediscluster_count(store, HG_REDISCLUSTER_REFRESHES);
@@ -171,12 +176,9 @@ void hg_rediscluster_watch(struct hg_rediscluster_store *store)
 int hg_rediscluster_refresh_init(struct hg_rediscluster_store *store,
                                  const struct hg_remote_place *place)
 {
-    const struct hg_identity *own = hg_identities_at(&store->shared->upstream->identities, 0);
     store->ask.loop = place->loop;
     store->ask.mailbox = place->mailbox;
     store->ask.resolver = store->shared->upstream->resolver;
-    store->ask.user = own->user;
-    store->ask.password = own->password;
     store->ask.on_done = on_asked;
     store->ask.asker = store;
     store->rotation = place->worker;

@@ -160,6 +160,8 @@ static enum hg_submit post_later(struct hg_relay_lane *lane, struct hg_call *cal
     call->sent_us = now_us;
     hg_list_append(&lane->items, &item->node);
     lane->away++;
+    hg_upstream_count(&relay->remote->shared->servers[lane->server].counters[relay->worker],
+                      HG_UPSTREAM_RELAYED, 1);
     hg_relay_batch_add(&relay->asks[lane->owner], item);
     hg_hub_wake_later(&relay->remote->hub, &relay->post);
     return HG_SUBMIT_TAKEN;

@@ -53,7 +53,7 @@ struct hg_relay_item {
     bool asking;           /* ... these of hg_tie */
     uint32_t again;
     /* the owner's */
-    struct hg_blob *held; /* the value, adopted */
+    struct hg_blob *held;      /* the value, adopted */
     struct hg_list guest_node; /* hg_relay.guests */
     bool settled;              /* not with the owner yet, or answered */
     /* set by the owner, used by home */

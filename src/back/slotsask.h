@@ -28,8 +28,9 @@ struct hg_slotsask {
     struct hg_loop *loop;
     struct hg_mailbox *mailbox;
     struct hg_resolver *resolver; /* NULL: names cannot be looked up */
-    const char *user, *password;  /* as identities have them; referred to */
-    uint64_t timeout_us;          /* for each candidate; may change between questions */
+    /* These may change between questions. */
+    const char *user, *password; /* as identities have them; referred to */
+    uint64_t timeout_us;         /* for each candidate */
     /* From the loop, never from within start. `slots` hold until it returns. `from`: who said so.
        NULL slots: nobody did, `why` says what the last one's fault was. */
     void (*on_done)(struct hg_slotsask *ask, const struct hg_slots *slots, const char *from,

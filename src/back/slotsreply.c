@@ -81,8 +81,8 @@ static void *take_node(struct hg_slotsreply *reply, bool owns, long long port)
 {
     struct hg_slots *slots = &reply->slots;
     char address[HG_REDIRECT_ADDRESS];
-    bool unknown =
-        hg_span_is(reply->host, "?") || (reply->host.len == 0 && strchr(reply->asked, '/') != NULL);
+    bool unknown = port == 0 || hg_span_is(reply->host, "?") ||
+                   (reply->host.len == 0 && strchr(reply->asked, '/') != NULL);
     uint16_t node = HG_SLOTS_NONE;
     if (port < 0 || port > UINT16_MAX)
         return refuse(reply, "a node has port %lld", port);

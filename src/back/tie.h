@@ -36,9 +36,9 @@ struct hg_tie {
     void (*on_room)(struct hg_call *call); /* the caller's, who knows of no waiting any more, and
                                               which the call gets back at its end; NULL: not yet */
     uint64_t since_us;                     /* when it was first sent away */
-    uint32_t server;                       /* where it goes ... */
+    uint32_t server;                       /* where it goes; UINT32_MAX: to the owner ... */
     bool asking;                           /* ... and is let in after ASKING only */
-    struct hg_list node;    /* in ties->ready */
+    struct hg_list node;                   /* in ties->ready */
 };
 
 /* Of a worker's store. */

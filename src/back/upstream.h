@@ -44,7 +44,7 @@ struct hg_remote_conf {
     uint32_t pool_max_connections; /* to a server, of the whole process */
     uint32_t pool_min_hold_ms;     /* a connection stays with its identity for at least this */
     uint32_t pool_idle_timeout_s;
-    uint32_t pool_queue_max;  /* calls of a worker that may wait for a server */
+    uint32_t pool_queue_max;  /* calls of a worker, for each identity, that may wait for a server */
     uint32_t max_reply_bytes; /* a longer reply is no reply */
     uint32_t keepalive_s;
     bool eject_servers;

@@ -4,7 +4,8 @@
 // A block is a (server, identity); the blocks that share a limit of connections are a capacity
 // domain. The planner is told what happens (events), and answers what should be done (plans): a
 // plan is a value, nothing has changed yet; the driver carries it out and tells the event. It may
-// decline (the breaker says no): then it just tells nothing.
+// decline (the breaker says no): then it just tells nothing. Which connection has room for
+// another request is the driver's to know.
 //
 //   COMING ──up──► IDLE ◄──idle / busy──► BUSY ──drain──► DRAINING ──empty──► COMING (elsewhere)
 //     ▲              │ move: COMING of the receiver at once      └──undrain──► BUSY
@@ -15,14 +16,14 @@
 //    that would be busy. Service time is busy time per answer, never the time a request stays,
 //    which would feed itself.
 //  - While the domain has room, connect when a request finds none, but never while a connection of
-//    the block is idle or has room, or enough of them are coming.
+//    the block is idle or has room, or enough of them are coming; and beyond what is of use only if
+//    the line would last longer than a connect.
 //  - When it is full, each block has a quota. A hungry block (waiters, below quota) takes an idle
 //    connection from the most overfull; what is released goes on to the hungriest, unless its block
 //    may keep it; only a drained connection moves.
 //  - More blocks than connections: a ring. Who has waiters and no connection gets one in turn,
-//  first
-//    come, first served; it keeps it until its queue is empty or a slice is over: three times of a
-//    move, one more or less by whose requests have waited longer, never less than the minimum hold.
+//    first come, first served; it keeps it until its queue is empty or a slice is over: three times
+//    of a move, one more or less by whose requests wait longer, never less than the minimum hold.
 //    So nobody waits longer than ceil(blocks / capacity) x (slice + time of a move).
 //  - Minimum hold: clamp(2 x mean time of a move, hold_min_us, hold_max_us) from the start of the
 //    binding, on every path: a connection is of use for at least as long as its move cost. The one

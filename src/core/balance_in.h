@@ -59,16 +59,23 @@ static inline bool hg_balance_movable(const struct hg_balance *balance,
            now_us - conn->up_us >= balance->reconnect_us;
 }
 
+/* Do both demand about as much, within a factor of two either way? */
+static inline bool hg_balance_is_alike(const struct hg_balance_block *a,
+                                       const struct hg_balance_block *b)
+{
+    return a->demand <= 2 * b->demand && b->demand <= 2 * a->demand;
+}
+
 /* Has the block had its slice of the ring with this connection, now that `to` is the next in line?
-   It may have the time of a move more while its requests wait longer than the other's, and has as
-   much less when the other's wait longer by more than a slice: so equal blocks wait equally long.
- */
+   If they are alike, it may have the time of a move more while its requests wait longer than the
+   other's, and has as much less when the other's wait longer by more than a slice: so equal blocks
+   wait equally long. Of others the one that asks for more is to wait longer. */
 static inline bool hg_balance_turn_is_over(const struct hg_balance *balance,
                                            const struct hg_balance_conn *conn,
                                            const struct hg_balance_block *to, uint64_t now_us)
 {
     int64_t slice_us = (int64_t)balance->slice_us, most_us = (int64_t)balance->reconnect_us;
-    if (conn->block->waiters > 0 && to->waiters > 0) {
+    if (conn->block->waiters > 0 && to->waiters > 0 && hg_balance_is_alike(conn->block, to)) {
         int64_t longer_us = (int64_t)(to->oldest_us - conn->block->oldest_us);
         if (longer_us > 0)
             slice_us += longer_us < most_us ? longer_us : most_us;
@@ -87,8 +94,7 @@ static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 }
 
 /* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
-void hg_balance_measure(struct hg_balance *balance, uint64_t now_us);
-void hg_balance_set_quotas(struct hg_balance *balance);
+void hg_balance_set_quotas(struct hg_balance *balance, uint64_t now_us);
 
 /* Is a connect of no use to so many waiters of the block? (balance_plan.c) */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,

@@ -92,38 +92,6 @@ static void retire(struct hg_balance *balance, struct hg_balance_block *block)
     hg_list_append(&balance->quiet, &block->node);
 }
 
-void hg_balance_measure(struct hg_balance *balance, uint64_t now_us)
-{
-    double elapsed_us = (double)(now_us - balance->ticked_us);
-    double busy = 0, answers = 0;
-    balance->ticked_us = now_us;
-    balance->tick++;
-    if (balance->frozen || elapsed_us <= 0)
-        return;
-    HG_LIST_EACH(node, &balance->active)
-    {
-        struct hg_balance_block *block = hg_balance_block_at(node);
-        sample(balance, block, elapsed_us);
-        if (block->resting && now_us >= block->retry_us) {
-            block->resting = false;
-            hg_balance_check_starving(balance, block);
-        }
-        busy += block->busy_avg;
-        answers += block->answers_avg;
-        if (is_over(balance, block)) {
-            block->demand = 0;
-            if (!block->suppressed || hg_balance_size(block) == 0)
-                retire(balance, block);
-            balance->quota_sum -= block->quota;
-            block->quota = 0;
-        }
-    }
-    if (answers > 0.001)
-        balance->service_us = busy / answers;
-}
-
-/* ---- quotas ---- */
-
 static bool is_wanting(const struct hg_balance_block *block)
 {
     return block->demand > 0 && !block->suppressed;
@@ -137,6 +105,52 @@ static uint32_t useful_of(const struct hg_balance *balance, const struct hg_bala
     uint32_t whole = (uint32_t)useful;
     return useful > whole || whole == 0 ? whole + 1 : whole;
 }
+
+/* Of all blocks together. */
+struct sums {
+    uint32_t wanting; // blocks with demand
+    uint64_t useful;
+    double demand;
+};
+
+static void add_up(struct hg_balance *balance, struct hg_balance_block *block, struct sums *sums)
+{
+    if (!is_wanting(block))
+        return;
+    block->useful = useful_of(balance, block);
+    sums->wanting++;
+    sums->useful += block->useful;
+    sums->demand += block->demand;
+}
+
+static void measure(struct hg_balance *balance, double elapsed_us, uint64_t now_us,
+                    struct sums *sums)
+{
+    double busy = 0, answers = 0;
+    HG_LIST_EACH(node, &balance->active)
+    {
+        struct hg_balance_block *block = hg_balance_block_at(node);
+        sample(balance, block, elapsed_us);
+        if (HG_UNLIKELY(block->resting) && now_us >= block->retry_us) {
+            block->resting = false;
+            hg_balance_check_starving(balance, block);
+        }
+        busy += block->busy_avg;
+        answers += block->answers_avg;
+        if (HG_UNLIKELY(is_over(balance, block))) {
+            block->demand = 0;
+            if (!block->suppressed || hg_balance_size(block) == 0)
+                retire(balance, block);
+            balance->quota_sum -= block->quota;
+            block->quota = 0;
+        }
+        add_up(balance, block, sums);
+    }
+    if (answers > 0.001)
+        balance->service_us = busy / answers;
+}
+
+/* ---- quotas ---- */
 
 /* Without branches, here and in remainder_of: no processor could guess them. */
 static double share_at(const struct hg_balance_block *block, double level)
@@ -222,15 +236,15 @@ struct change {
 
 static void set_target(struct hg_balance_block *block, uint32_t target, struct change *change)
 {
-    bool more = target > block->quota, less = target < block->quota;
-    bool same_way = block->target_ticks > 0 && more == (block->target > block->quota);
-    block->target_ticks = !(more | less) ? 0 : same_way ? block->target_ticks + 1 : 1;
+    uint32_t more = target > block->quota, less = target < block->quota;
+    uint32_t was_more = block->target > block->quota;
+    uint32_t before = more == was_more ? block->target_ticks : 0;
+    block->target_ticks = (more | less) * (before + 1);
     block->target = target;
     change->needed |= (target > 0) != (block->quota > 0);
-    if (block->target_ticks < STEADY_TICKS)
-        return;
-    change->up += more ? target - block->quota : 0;
-    change->down += less ? block->quota - target : 0;
+    uint32_t steady = block->target_ticks >= STEADY_TICKS;
+    change->up += (more & steady) * (target - block->quota);
+    change->down += (less & steady) * (block->quota - target);
 }
 
 /* From shares to whole numbers, by largest remainder. */
@@ -296,30 +310,22 @@ static void apply_steady(struct hg_balance *balance, const struct change *change
     }
 }
 
-void hg_balance_set_quotas(struct hg_balance *balance)
+void hg_balance_set_quotas(struct hg_balance *balance, uint64_t now_us)
 {
-    uint32_t wanting = 0;
-    uint64_t useful = 0;
-    double demand = 0;
-    if (balance->frozen)
+    double elapsed_us = (double)(now_us - balance->ticked_us);
+    struct sums sums = {0, 0, 0};
+    balance->ticked_us = now_us;
+    balance->tick++;
+    if (balance->frozen || elapsed_us <= 0)
         return;
-    HG_LIST_EACH(node, &balance->active)
-    {
-        struct hg_balance_block *block = hg_balance_block_at(node);
-        if (!is_wanting(block))
-            continue;
-        wanting++;
-        demand += block->demand;
-        block->useful = useful_of(balance, block);
-        useful += block->useful;
-    }
+    measure(balance, elapsed_us, now_us, &sums);
     bool was_shared = balance->constrained && !balance->ring;
-    balance->wanting = wanting;
-    balance->ring = wanting > balance->capacity;
-    balance->constrained = balance->ring || useful > balance->capacity;
+    balance->wanting = sums.wanting;
+    balance->ring = sums.wanting > balance->capacity;
+    balance->constrained = balance->ring || sums.useful > balance->capacity;
     if (balance->constrained && !balance->ring) {
         struct change change = {!was_shared || balance->quota_sum != balance->capacity, 0, 0};
-        balance->level = find_level(balance, demand);
+        balance->level = find_level(balance, sums.demand);
         round_shares(balance, &change);
         if (change.needed)
             apply_all(balance);

@@ -358,8 +358,7 @@ uint32_t hg_balance_rebalance(struct hg_balance *balance, struct hg_balance_plan
                       cap < HG_BALANCE_OPS_MAX ? cap : HG_BALANCE_OPS_MAX,
                       hg_balance_spare(balance),
                       now_us};
-    hg_balance_measure(balance, now_us);
-    hg_balance_set_quotas(balance);
+    hg_balance_set_quotas(balance, now_us);
     put_in_order(balance);
     plan_undrains(&ops);
     plan_endings(&ops);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The structures are the planner's (balance.h): a driver embeds them, reads the fields marked
-// "read" for its statistics, and writes only the one marked "driver".
+// "read" for its statistics, and writes only those marked "driver".
 #ifndef HG_CORE_BALANCE_TYPES_H
 #define HG_CORE_BALANCE_TYPES_H
 
@@ -72,8 +72,8 @@ struct hg_balance_block {
     struct hg_list others;   // COMING and DRAINING
     struct hg_list starving; // of the domain: waiters and no connection; first come, first served
     double service_us;       // read: busy time of a connection per answer; 0: unknown
-    double arrivals_avg, answers_avg, busy_avg, backlog_avg,
-        weight;                        // per tick; weighted, weights together
+    /* Moving averages of a tick; of the first, `weight` says how much of them is measured. */
+    double arrivals_avg, backlog_avg, answers_avg, busy_avg, weight;
     uint32_t failures;                 // connects that failed, since the last success
     uint64_t failed_us;                // when the last of them failed
     uint64_t retry_us;                 // resting: until then
@@ -102,7 +102,6 @@ struct hg_balance {
     struct hg_balance_conf conf;
     uint32_t capacity;    // read: connections allowed
     uint32_t total;       // read: connections that hold capacity, those CLOSING included
-    uint32_t coming;      // read
     uint32_t closing;     // read
     uint32_t drains;      // read: drains in progress
     uint32_t waiters;     // read

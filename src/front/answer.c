@@ -398,6 +398,15 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
     hg_answer_error(request, hg_answer_visible_status(request, status), refusal, NULL);
 }
 
+/* What the store says, cut to fit. */
+static const char *copy_text(char *out, size_t out_bytes, struct hg_span text)
+{
+    size_t len = text.len < out_bytes ? text.len : out_bytes - 1;
+    memcpy(out, text.at, len);
+    out[len] = '\0';
+    return out;
+}
+
 void hg_answer_fault(struct hg_request *request, const struct hg_result *result)
 {
     struct hg_refusal refusal = hg_answer_fault_refusal(result->fault);
@@ -409,10 +418,8 @@ void hg_answer_fault(struct hg_request *request, const struct hg_result *result)
         return;
     }
     char text[256];
-    if (result->value.len > 0 && result->value.len < sizeof text) {
-        memcpy(text, result->value.at, result->value.len);
-        text[result->value.len] = '\0';
-        refusal.text = text;
+    if (result->value.len > 0) {
+        refusal.text = copy_text(text, sizeof text, result->value);
     } else if (hg_op_rows[request->call.op].writes &&
                (result->fault == HG_FAULT_LOST || result->fault == HG_FAULT_TIMEOUT)) {
         snprintf(text, sizeof text, "%s; it may have been carried out all the same", refusal.text);
@@ -455,11 +462,8 @@ void hg_answer_result(struct hg_request *request, const struct hg_result *result
     if (HG_UNLIKELY(status != HG_STATUS_SUCCESS)) {
         char text[256];
         struct hg_refusal refusal = {status, outcome, NULL, HG_SPAN_NONE, HG_SPAN_NONE};
-        if (result->value.len > 0 && result->value.len < sizeof text) {
-            memcpy(text, result->value.at, result->value.len);
-            text[result->value.len] = '\0';
-            refusal.text = text;
-        }
+        if (result->value.len > 0)
+            refusal.text = copy_text(text, sizeof text, result->value);
         hg_answer_error(request, status, &refusal, result->server);
         return;
     }

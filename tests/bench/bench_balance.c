@@ -68,6 +68,16 @@ void bench_balance_ring(void)
     prepare(BLOCKS / 2);
 }
 
+void bench_balance_resting(void)
+{
+    prepare(BLOCKS / 2);
+    for (uint32_t c = 0; c < conn_count; c++) {
+        conns[c].bound_us = now_us; /* within its hold: looked at in vain */
+        conns[c].load = 0;
+        hg_balance_conn_idle(&balance, &conns[c], now_us);
+    }
+}
+
 void bench_balance_acquire(void)
 {
     uint64_t sum = 0;

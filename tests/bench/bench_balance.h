@@ -10,6 +10,8 @@
  * tenth, with waiters; all connections are in use. */
 void bench_balance_shared(void);
 void bench_balance_ring(void);
+/* The ring, with all connections idle and none of them to be had yet: requests look in vain. */
+void bench_balance_resting(void);
 /* BENCH_BALANCE_PLANS of them, over blocks and connections in a scattered order. */
 void bench_balance_acquire(void);
 void bench_balance_release(void);

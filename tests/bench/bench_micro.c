@@ -402,6 +402,7 @@ static const struct {
     {"balance_request", bench_balance_request, bench_balance_shared, BENCH_BALANCE_PLANS},
     {"balance_tick", bench_balance_tick, bench_balance_shared, BENCH_BALANCE_TICKS},
     {"balance_acquire_ring", bench_balance_acquire, bench_balance_ring, BENCH_BALANCE_PLANS},
+    {"balance_acquire_vain", bench_balance_acquire, bench_balance_resting, BENCH_BALANCE_PLANS},
     {"balance_release_ring", bench_balance_release, bench_balance_ring, BENCH_BALANCE_PLANS},
     {"balance_tick_ring", bench_balance_tick, bench_balance_ring, BENCH_BALANCE_TICKS},
 };

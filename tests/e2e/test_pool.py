@@ -345,6 +345,28 @@ def test_a_door_that_opens_to_nobody_is_not_stormed(kind, store, threads):
         server.stop()
 
 
+# ---- an owner worker ----
+
+def test_an_owner_is_asked_for_what_the_request_says():
+    """... and not for what the memory of the request held before: here nothing is 0 by chance."""
+    with redis_of("databases") as server:
+        row = upstream(server, pool_max_connections=1)
+        with Headgate({"upstreams": [row], "tenants": tenant_rows("databases")[:2], "threads": 2},
+                      env={"MALLOC_PERTURB_": "85"}) as daemon:
+            for number in range(8):     # both workers have some of these
+                with client_of(daemon, NAMES[number % 2]) as client:
+                    key = b"k%d" % number
+                    assert client.set(key, key).status == 0
+                    assert client.get(key).value == key
+                    assert client.call(Op.APPEND, key, b"!").status == 0
+                    assert client.incr(b"n" + key, 1, 7).status == 0
+                    assert client.touch(key, 1000).status == 0
+                    assert client.delete(key).status == 0
+            with daemon.client() as boss:
+                threads = boss.stat("threads")
+                assert all(int(threads["worker_%d:cmd_total" % n]) > 0 for n in range(2)), threads
+
+
 # ---- statistics ----
 
 def test_stat_pool_tells_of_each_block():

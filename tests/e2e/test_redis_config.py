@@ -13,6 +13,7 @@ import pytest
 from mcbin import Op, St, poll, show
 from redis_tools import client_of, config, over, upstream
 from redisservers import Redis, RedisCluster
+from respbin import slot_of
 from servers import HEADGATE, FakeBackend, Headgate, to_yaml
 from tablebin import Rows
 
@@ -176,6 +177,29 @@ def test_a_password_from_a_file_is_read_again(tmp_path):
         assert "upstream.store.password (secret)" in shown
 
 
+def test_a_new_password_is_used_to_ask_a_cluster_for_its_slots(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRETS[0] + "\n")
+    users = {"headgate": "on >%s ~* resetchannels +@all" % SECRETS[0]}
+    with RedisCluster(replicas=0, users=users) as cluster:
+        login = {"kind": "redis-cluster", "user": "headgate", "password_file": str(secret)}
+        with over(cluster, upstream=login) as daemon, client_of(daemon) as client, \
+                daemon.client() as boss:
+            assert client.set(b"k", b"v").status == 0
+            secret.write_text(SECRETS[1] + "\n")
+            daemon.ctl("reload")
+            for node in cluster.nodes:
+                node.command("ACL", "SETUSER", "headgate", "resetpass", ">" + SECRETS[1])
+            before = int(boss.stat("upstreams")["store:topology_version"])
+            slot = slot_of(b"k")
+            cluster.move_slot(slot, next(node for node in cluster.masters()
+                                         if node is not cluster.owner(slot)))
+            assert client.get(b"k").value == b"v"
+            poll(lambda: int(boss.stat("upstreams")["store:topology_version"]) > before, 5,
+                 what="the slots read again")
+            assert not lines_of(daemon, "WRONGPASS")
+
+
 def test_a_reload_changes_a_tenants_login_and_database():
     users = {name: "on >%s ~* &* +@all" % name for name in ("ann", "ben")}
     with Redis(users=users) as server:
@@ -220,11 +244,15 @@ def test_a_tenant_with_a_database_follows_the_upstreams_password(tmp_path):
         with over(server, tenants, upstream={"password_file": str(secret)}) as daemon, \
                 client_of(daemon, "a") as client:
             assert client.set(b"k", b"v").status == 0
-            server.command("CONFIG", "SET", "requirepass", SECRETS[1])
-            secret.write_text(SECRETS[1])
-            daemon.ctl("reload")
-            server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            poll(lambda: client.get(b"k").value == b"v", 5, what="the new password")
+            for password in SECRETS[1:]:
+                server.command("CONFIG", "SET", "requirepass", password)
+                secret.write_text(password)
+                daemon.ctl("reload")
+                server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                poll(lambda: client.get(b"k").value == b"v", 5, what="the new password")
+            with daemon.client() as boss:
+                blocks = {name.rsplit(":", 1)[0] for name in boss.stat("pool")}
+                assert blocks == {"store:0:own", "store:0:/1"}, "each password made another login"
 
 
 def test_another_users_password_waits_with_the_user():

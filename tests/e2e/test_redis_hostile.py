@@ -102,6 +102,20 @@ def test_an_error_has_its_status_and_text(real, said, statuses, words):
         still_well(pair, client)
 
 
+def test_a_server_that_lets_nobody_in(real):
+    """What it says at the door, however long, reaches the client; the log tells who was refused."""
+    said = "DENIED Redis is running in protected mode because protected mode is enabled" + 40 * " etc."
+    login = {"user": "ann\nben", "password": "pw-of-ann", "database": 3}
+    with Pair(real, lambda connection, arguments: error(said), upstream=login) as pair, \
+            client_of(pair.daemon) as client:
+        for _ in range(3):
+            frame = client.get(b"k")
+            assert frame.status == St.EINTERNAL and b"protected mode" in frame.value, show(frame)
+        log = pair.daemon.stderr()
+        assert 'user="ann\\x0aben" database=3' in log and "protected mode" in log, log
+        assert "pw-of-ann" not in log
+
+
 def test_an_error_for_a_while(real):
     """A server that reads its data in for half a second: then it serves, and nothing is lost."""
     until = [0.0]

@@ -219,6 +219,28 @@ void clusterd_wait(struct clusterd *cluster, uint32_t slot, uint32_t owner)
     }
 }
 
+static bool names_hosts(struct clusterd *cluster, uint32_t witness, const char *host)
+{
+    redisReply *reply = clusterd_ask(cluster, witness, "CLUSTER SLOTS");
+    bool ok = true;
+    for (size_t i = 0; i < reply->elements; i++) {
+        redisReply *row = reply->element[i];
+        for (size_t n = 2; n < row->elements; n++) {
+            redisReply *name = row->element[n]->element[0];
+            ok &= host == NULL ? name->type == REDIS_REPLY_NIL
+                               : name->type == REDIS_REPLY_STRING && strcmp(name->str, host) == 0;
+        }
+    }
+    freeReplyObject(reply);
+    return ok;
+}
+
+void clusterd_wait_hosts(struct clusterd *cluster, const char *host)
+{
+    for (uint32_t n = 0; n < cluster->count; n++)
+        UNTIL(names_hosts(cluster, n, host));
+}
+
 static bool names(struct clusterd *cluster, uint32_t witness, const char *id)
 {
     redisReply *reply = clusterd_ask(cluster, witness, "CLUSTER NODES");

@@ -52,6 +52,8 @@ void clusterd_relaunch(struct clusterd *cluster, uint32_t node);
 void clusterd_wait(struct clusterd *cluster, uint32_t slot, uint32_t owner);
 /* Returns when every node that runs knows of a replica of each of three masters. */
 void clusterd_wait_replicas(struct clusterd *cluster);
+/* Returns when every node names all others by this host (NULL: by none) in CLUSTER SLOTS. */
+void clusterd_wait_hosts(struct clusterd *cluster, const char *host);
 /* Returns when no other node names this one. */
 void clusterd_wait_without(struct clusterd *cluster, uint32_t node);
 

@@ -200,7 +200,8 @@ tests_flow_t_relay_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_relay_threads_LDADD = $(HG_BACK_TEST_LIBS)
 # Connections between identities
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads
+UNIT_TESTS += tests/flow/t_domain tests/flow/t_domain_share tests/flow/t_domain_threads \
+	tests/flow/t_domain_redis
 endif
 CROWD = tests/flow/crowd.c tests/flow/crowd.h $(SOLO)
 tests_flow_t_domain_SOURCES = tests/flow/t_domain.c $(CROWD)
@@ -238,3 +239,6 @@ tests_flow_t_rediscluster_relayed_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_domain_threads_SOURCES = tests/flow/t_domain_threads.c $(RIG)
 tests_flow_t_domain_threads_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_domain_redis_SOURCES = tests/flow/t_domain_redis.c $(REDISSCENE)
+tests_flow_t_domain_redis_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
+tests_flow_t_domain_redis_LDADD = $(HG_BACK_TEST_LIBS)

@@ -84,8 +84,9 @@ static inline struct hg_store *scene_open(struct scene *scene, struct rig *rig, 
 static inline void scene_start(struct scene *scene)
 {
 #ifdef SCENE_RELAYED
-    scene->conf.pool_max_connections = 3; /* less than 2 x 2 */
-    scene->shared = rig_shared(&scene->conf, 2);
+    struct hg_remote_conf conf = scene->conf;
+    conf.pool_max_connections = 3; /* less than 2 x 2 */
+    scene->shared = rig_shared(&conf, 2);
     scene->owner = scene_open(scene, &scene->owner_rig, 0);
     scene->store = scene_open(scene, &scene->rig, 1);
     assert_true(hg_relay_is_away(&hg_remote_of(scene->store)->relay, 0));

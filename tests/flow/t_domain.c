@@ -215,6 +215,113 @@ static void t_a_refused_login_hurts_its_own_only(void **state)
     crowd_fini(&c);
 }
 
+/* A new password is tried at once. */
+static void t_another_password(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note note;
+    crowd_init(&c, 1, 4);
+    c.solo.conf.user = "boss";
+    c.solo.conf.password = "old";
+    strcpy(c.solo.fake.refused, "boss");
+    crowd_start(&c, 1, 2);
+    for (int i = 0; i < 2; i++) {
+        solo_ask(&c.solo, &note, "k");
+        BENCH_UNTIL(&c.solo.bench, note.done == 1);
+        assert_int_equal(note.result.fault, HG_FAULT_DENIED);
+        assert_non_null(strstr(note.value, "refuses the login of the upstream"));
+        crowd_domain(&c, 0)->own->denied_until_us = crowd_now_us() + 1000000;
+    }
+    assert_int_equal(c.solo.fake.accepted, 1);
+    c.solo.fake.refused[0] = '\0';
+    assert_int_equal(hg_identities_set_password(&c.solo.shared->identities, "new"), 0);
+    assert_int_equal(solo_ask(&c.solo, &note, "k"), HG_SUBMIT_WAIT);
+    crowd_answer(&c, "k");
+    BENCH_UNTIL(&c.solo.bench, note.done == 1);
+    assert_int_equal(note.result.fault, HG_FAULT_NONE);
+    crowd_fini(&c);
+}
+
+/* Who has a connection from before is served by it, and waits no longer than for it. */
+static void t_refused_with_a_connection_left(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, waits, later;
+    crowd_init(&c, 1, 1);
+    crowd_start(&c, 1, 4);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    strcpy(c.solo.fake.refused, "u0");
+    assert_int_equal(crowd_ask(&c, 0, &waits, "waits"), HG_SUBMIT_WAIT);
+    crowd_settle(&c);
+    assert_int_equal(c.solo.fake.accepted, 2);
+    assert_true(crowd_pool(&c, 0, 0)->denied);
+    crowd_pool(&c, 0, 0)->denied_until_us = crowd_now_us() + 900000;
+    assert_int_equal(crowd_ask(&c, 0, &later, "later"), HG_SUBMIT_WAIT);
+    crowd_pass(&c, 200000);
+    assert_int_equal(busy.done + waits.done + later.done, 0);
+    assert_int_equal(c.solo.fake.accepted, 2);
+    crowd_answer(&c, "busy");
+    crowd_answer(&c, "waits");
+    crowd_answer(&c, "later");
+    BENCH_UNTIL(&c.solo.bench, busy.done + waits.done + later.done == 3);
+    assert_int_equal(waits.result.fault + later.result.fault, HG_FAULT_NONE);
+    crowd_fini(&c);
+}
+
+/* A user who cannot log in does not stand in the line before one who can. */
+static void t_refused_ones_are_passed_by(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, bad, good;
+    crowd_init(&c, 1, 1);
+    strcpy(c.solo.fake.refused, "u1");
+    crowd_start(&c, 3, 1);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    crowd_ask(&c, 1, &bad, "bad");
+    crowd_ask(&c, 2, &good, "good");
+    crowd_pass(&c, 50000);
+    assert_int_equal(bad.done + good.done, 0);
+    crowd_answer(&c, "busy");
+    crowd_pass(&c, 50000);
+    BENCH_UNTIL(&c.solo.bench, bad.done == 1);
+    assert_int_equal(bad.result.fault, HG_FAULT_DENIED);
+    crowd_answer(&c, "good");
+    BENCH_UNTIL(&c.solo.bench, good.done == 1);
+    assert_int_equal(good.result.fault, HG_FAULT_NONE);
+    crowd_fini(&c);
+}
+
+/* A cancelled waiter, and one whose time is over, leave no trace: nothing moves for them. */
+static void t_nothing_moves_for_who_has_left(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note busy, cancelled, late;
+    crowd_init(&c, 1, 4);
+    c.solo.conf.times.queue_timeout_ms = 15;
+    crowd_start(&c, 3, 1);
+    crowd_ask(&c, 0, &busy, "busy");
+    crowd_settle(&c);
+    crowd_ask(&c, 1, &cancelled, "cancelled");
+    crowd_ask(&c, 2, &late, "late");
+    c.solo.stores[0]->ops->cancel(c.solo.stores[0], &cancelled.call);
+    crowd_pass(&c, 40000);
+    assert_int_equal(late.done, 1);
+    assert_int_equal(late.result.fault, HG_FAULT_QUEUE_TIMEOUT);
+    assert_int_equal(crowd_domain(&c, 0)->balance.waiters, 0);
+    crowd_answer(&c, "busy");
+    crowd_pass(&c, 200000);
+    assert_int_equal(cancelled.done + cancelled.rooms, 0);
+    assert_int_equal(crowd_pool(&c, 0, 0)->block.idle_count, 1);
+    assert_int_equal(crowd_stat(&c, 1, HG_POOL_MOVES) + crowd_stat(&c, 2, HG_POOL_MOVES), 0);
+    crowd_fini(&c);
+}
+
 /* The waits between attempts grow up to a minute, with full jitter. */
 static void t_refused_logins_back_off(void **state)
 {
@@ -319,6 +426,40 @@ static void t_idle_ones_are_collected(void **state)
     crowd_fini(&c);
 }
 
+/* A server whose connections all wait unusually long gets no further one of the same user; another
+   user may find out for himself, but not several at a time. */
+static void t_stuck(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note notes[4];
+    crowd_init(&c, 1, 1);
+    crowd_start(&c, 3, 8);
+    crowd_domain(&c, 0)->usual_us = 1000;
+    crowd_ask(&c, 0, &notes[0], "a");
+    crowd_settle(&c);
+    assert_non_null(fake_find(&c.solo.fake, "a"));
+    crowd_pass(&c, 60000);
+    crowd_ask(&c, 0, &notes[1], "b");
+    crowd_pass(&c, 60000);
+    assert_int_equal(c.solo.fake.accepted, 1);
+    c.solo.fake.lets_in = false; /* so that one is under way for long */
+    crowd_ask(&c, 1, &notes[2], "c");
+    crowd_settle(&c);
+    crowd_ask(&c, 2, &notes[3], "d");
+    crowd_pass(&c, 60000);
+    assert_int_equal(c.solo.fake.accepted, 2);
+    fake_obey(&c.solo.fake, &c.solo.fake.requests[c.solo.fake.count - 1]);
+    c.solo.fake.automatic = true;
+    crowd_pass(&c, 60000);
+    assert_int_equal(notes[2].done, 1);
+    assert_int_equal(notes[3].done, 1);
+    crowd_answer(&c, "a");
+    crowd_pass(&c, 60000);
+    assert_int_equal(notes[0].done + notes[1].done, 2);
+    crowd_fini(&c);
+}
+
 /* While the server is out nothing moves and the quotas stay; then all is as it was. */
 static void t_the_breaker_freezes(void **state)
 {
@@ -390,10 +531,15 @@ int main(void)
         cmocka_unit_test(t_a_drain_that_takes_too_long_is_given_back),
         cmocka_unit_test(t_bound_to_a_connection_that_moves),
         cmocka_unit_test(t_a_refused_login_hurts_its_own_only),
+        cmocka_unit_test(t_another_password),
+        cmocka_unit_test(t_refused_with_a_connection_left),
+        cmocka_unit_test(t_refused_ones_are_passed_by),
+        cmocka_unit_test(t_nothing_moves_for_who_has_left),
         cmocka_unit_test(t_refused_logins_back_off),
         cmocka_unit_test(t_no_second_login),
         cmocka_unit_test(t_a_login_takes_too_long),
         cmocka_unit_test(t_idle_ones_are_collected),
+        cmocka_unit_test(t_stuck),
         cmocka_unit_test(t_the_breaker_freezes),
         cmocka_unit_test(t_a_refused_probe_is_an_answer),
     };

@@ -287,6 +287,69 @@ static void t_resharding_under_load(void **state)
     clusterscene_fini(&s);
 }
 
+/* The upstream's own password becomes another: the next question about the slots goes with it. */
+static void t_password_changes(void **state)
+{
+    (void)state;
+    struct clusterscene s;
+    for (uint32_t n = 0; n < cluster.count; n++)
+        clusterd_do(&cluster, n, "ACL SETUSER own on resetpass >first ~* +@all");
+    clusterscene_init(&s, &cluster);
+    s.conf.user = "own";
+    s.conf.password = "first";
+    clusterscene_start(&s);
+    gives(&s, HG_OP_SET, "foo", "x", 0);
+    for (uint32_t n = 0; n < cluster.count; n++)
+        clusterd_do(&cluster, n, "ACL SETUSER own on resetpass >second ~* +@all");
+    hg_topology_want(&s.shared->topology, HG_SLOTS_NONE);
+    BENCH_UNTIL(&s.bench, clusterscene_stat(&s, HG_REDISCLUSTER_REFRESH_FAILURES) > 0);
+    assert_int_equal(hg_identities_set_password(&s.shared->upstream->identities, "second"), 0);
+    clusterscene_refresh(&s);
+    gives(&s, HG_OP_FLUSH, "", NULL, 0);
+    clusterscene_fini(&s);
+}
+
+/* Servers that name each other by host names, or by ports only: "where you have asked". */
+static void t_names_of_servers(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"hostname", "unknown-endpoint"};
+    enum { SLOT = 12000 };
+    for (size_t i = 0; i < HG_COUNT_OF(types); i++) {
+        struct clusterscene s;
+        char key[64];
+        for (uint32_t n = 0; n < cluster.count; n++) {
+            clusterd_do(&cluster, n, "CONFIG SET cluster-announce-hostname localhost");
+            clusterd_do(&cluster, n, "CONFIG SET cluster-preferred-endpoint-type %s", types[i]);
+        }
+        clusterd_wait_hosts(&cluster, i == 0 ? "localhost" : NULL);
+        clusterscene_init(&s, &cluster);
+        clusterscene_start(&s);
+        for (uint32_t m = 0; m < CLUSTERD_MASTERS; m++) {
+            clusterscene_key(key, HG_KEYSLOTS * m / CLUSTERD_MASTERS, 1);
+            gives(&s, HG_OP_SET, key, "x", 0);
+        }
+        clusterscene_key(key, SLOT, 1);
+        gives(&s, HG_OP_SET, key, "moves", 0);
+        clusterd_open_slot(&cluster, SLOT, 2, 0);
+        clusterd_move_keys(&cluster, SLOT, 2, 0, 10);
+        holds(&s, key, "moves");
+        clusterd_close_slot(&cluster, SLOT, 0);
+        holds(&s, key, "moves");
+        assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_ASK), 1);
+        assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_MOVED), 1);
+        clusterd_open_slot(&cluster, SLOT, 0, 2);
+        clusterd_move_keys(&cluster, SLOT, 0, 2, 10);
+        clusterd_close_slot(&cluster, SLOT, 2);
+        clusterscene_refresh(&s);
+        gives(&s, HG_OP_FLUSH, "", NULL, 0);
+        assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_MASTERS), 3);
+        clusterscene_fini(&s);
+    }
+    for (uint32_t n = 0; n < cluster.count; n++)
+        clusterd_do(&cluster, n, "CONFIG SET cluster-preferred-endpoint-type ip");
+}
+
 /* A range and what it gave: the rows' names, with a blank behind each. */
 struct stretch {
     struct hg_range_call call;
@@ -505,10 +568,16 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_operations), cmocka_unit_test(t_every_slot),
-        cmocka_unit_test(t_moved),      cmocka_unit_test(t_ask),
-        cmocka_unit_test(t_ranges),     cmocka_unit_test(t_no_ranges),
-        cmocka_unit_test(t_users),      cmocka_unit_test(t_resharding_under_load),
+        cmocka_unit_test(t_operations),
+        cmocka_unit_test(t_every_slot),
+        cmocka_unit_test(t_moved),
+        cmocka_unit_test(t_ask),
+        cmocka_unit_test(t_password_changes),
+        cmocka_unit_test(t_names_of_servers),
+        cmocka_unit_test(t_ranges),
+        cmocka_unit_test(t_no_ranges),
+        cmocka_unit_test(t_users),
+        cmocka_unit_test(t_resharding_under_load),
     };
     if (!clusterd_is_installed())
         return 0;

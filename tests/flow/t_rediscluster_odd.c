@@ -374,6 +374,34 @@ static void t_holes(void **state)
     odd_fini(&odd);
 }
 
+/* A server that is named no more is let go, and taken back when it is named again, as often as it
+   likes. */
+static void t_leaves_and_returns(void **state)
+{
+    (void)state;
+    struct odd odd;
+    odd_init(&odd);
+    odd_start(&odd);
+    odd.nodes[0].usual = odd.nodes[1].usual = "$-1\r\n";
+    for (int round = 0; round < 3; round++) {
+        for (int owner = 1; owner >= 0; owner--) {
+            odd.nodes[0].slots = odd.nodes[1].slots = odd.slots[owner];
+            uint32_t version = hg_topology_version(&odd.s.shared->topology);
+            while (hg_topology_version(&odd.s.shared->topology) < version + 3) {
+                hg_topology_want(&odd.s.shared->topology, HG_SLOTS_NONE);
+                answered(&odd, "foo", HG_FAULT_NONE, HG_STATUS_KEY_ENOENT, "");
+            }
+            uint32_t before = odd.nodes[owner].requests;
+            answered(&odd, "foo", HG_FAULT_NONE, HG_STATUS_KEY_ENOENT, "");
+            assert_int_equal(odd.nodes[owner].requests, before + 1);
+            ODD_UNTIL(&odd, rig_stat(odd.s.shared->upstream, (uint32_t)!owner,
+                                     HG_UPSTREAM_CONNECTIONS) == 0);
+        }
+    }
+    assert_int_equal(stat(&odd, HG_REDISCLUSTER_MEMBERS), 1);
+    odd_fini(&odd);
+}
+
 /* A client's later calls for a key wait for one that is sent away, whatever happens to it. */
 static void t_in_order(void **state)
 {
@@ -523,6 +551,7 @@ int main(void)
         cmocka_unit_test(t_silent_at_the_start),
         cmocka_unit_test(t_no_cluster),
         cmocka_unit_test(t_holes),
+        cmocka_unit_test(t_leaves_and_returns),
         cmocka_unit_test(t_in_order),
         cmocka_unit_test(t_redirected_into_a_queue),
         cmocka_unit_test(t_gone_everywhere),

@@ -131,6 +131,7 @@ static void t_answers_come_back(void **state)
     /* All by the owner's connections. */
     const struct hg_upstream_counters *counters = s.shared->servers[0].counters;
     assert_int_equal(hg_counter_get(&counters[1].values[HG_UPSTREAM_REQUESTS]), 0);
+    assert_int_equal(hg_counter_get(&counters[1].values[HG_UPSTREAM_RELAYED]), 3);
     assert_int_equal(hg_counter_get(&counters[0].values[HG_UPSTREAM_REQUESTS]), 4);
     assert_true(s.stores[0]->ops->drained(s.stores[0]));
     assert_true(s.stores[1]->ops->drained(s.stores[1]));

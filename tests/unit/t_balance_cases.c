@@ -256,6 +256,53 @@ static void test_ring_with_depth(void **state)
     ring(4, 12, 8);
 }
 
+/* What becomes of the one connection of block 0 when it is released after `held_us`, while the
+   first of its line came `later_us` after that of block 1. */
+static enum hg_balance_verb turn(uint32_t arrivals_of_other, int64_t later_us, uint64_t held_us)
+{
+    begin_story(1, 1, 2);
+    struct hg_balance_conn *conn = connect_now(0, CONNECT_US);
+    for (uint32_t t = 0; t < 20; t++) {
+        for (uint32_t i = 0; i < 10; i++)
+            hg_balance_arrived(&b, &blocks[0], now);
+        for (uint32_t i = 0; i < arrivals_of_other; i++)
+            hg_balance_arrived(&b, &blocks[1], now);
+        (void)tick();
+    }
+    (void)request(0);
+    (void)request(0);
+    (void)request(1);
+    (void)tick();
+    assert_true(b.ring);
+    conn->bound_us = now;
+    now += held_us;
+    blocks[0].oldest_us = now - 1 * S;
+    blocks[1].oldest_us = (uint64_t)((int64_t)(now - 1 * S) - later_us);
+    return finish(0);
+}
+
+static void test_turns(void **state)
+{
+    const uint64_t move_us = CONNECT_US, slice_us = 3 * CONNECT_US;
+    (void)state;
+    /* Usually three times of a move. */
+    assert_int_equal(turn(10, 0, slice_us - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(10, 0, slice_us), HG_BALANCE_MOVE);
+    /* Longer for who has waited longer, but not forever. */
+    assert_int_equal(turn(10, -(int64_t)(5 * MS), slice_us + 5 * MS - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(10, -(int64_t)(5 * MS), slice_us + 5 * MS), HG_BALANCE_MOVE);
+    assert_int_equal(turn(10, -(int64_t)(900 * MS), slice_us + move_us - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(10, -(int64_t)(900 * MS), slice_us + move_us), HG_BALANCE_MOVE);
+    /* Shorter when the other has waited longer by more than a slice, but never than the hold. */
+    assert_int_equal(turn(10, (int64_t)slice_us, slice_us - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(10, (int64_t)(slice_us + 5 * MS), slice_us - 5 * MS), HG_BALANCE_MOVE);
+    assert_int_equal(turn(10, (int64_t)(900 * MS), slice_us - move_us - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(10, (int64_t)(900 * MS), slice_us - move_us), HG_BALANCE_MOVE);
+    /* As usual when they are not alike: who asks for more waits longer. */
+    assert_int_equal(turn(30, (int64_t)(900 * MS), slice_us - 1), HG_BALANCE_KEEP);
+    assert_int_equal(turn(3, -(int64_t)(900 * MS), slice_us), HG_BALANCE_MOVE);
+}
+
 /* In the middle of a ring of greedy blocks one request comes for a block that was quiet. */
 static void test_quiet_block_in_a_ring(void **state)
 {
@@ -327,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_eternal_starvation),
         cmocka_unit_test(test_ring),
         cmocka_unit_test(test_ring_with_depth),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_quiet_block_in_a_ring),
         cmocka_unit_test(test_quiet_block_beside_a_greedy_one),
         cmocka_unit_test(test_the_same_again),

@@ -118,12 +118,36 @@ static void test_slab(void **state)
     hg_slab_fini(&slab);
 }
 
+/* Nobody's until it is adopted; then like any other. */
+static void test_loose(void **state)
+{
+    struct hg_blobs pool;
+    (void)state;
+    hg_blobs_init(&pool);
+    for (size_t bytes = 0; bytes < 300000; bytes = bytes * 3 + 1) {
+        struct hg_blob *blob = hg_blob_new_loose(bytes);
+        assert_non_null(blob);
+        assert_int_equal(blob->cap, bytes);
+        assert_int_equal(blob->len, 0);
+        memset(blob->data, 1, bytes);
+        hg_blob_adopt(&pool, blob);
+        assert_int_equal(pool.live_bytes, bytes);
+        assert_ptr_equal(hg_blob_ref(blob), blob);
+        hg_blob_unref(blob);
+        hg_blob_unref(blob);
+        assert_int_equal(pool.live_bytes, 0);
+    }
+    hg_blob_free_loose(hg_blob_new_loose(10));
+    hg_blob_free_loose(NULL);
+    assert_null(hg_blob_new_loose(SIZE_MAX));
+    hg_blobs_fini(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_references),
-        cmocka_unit_test(test_keeps_little),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_keeps_little), cmocka_unit_test(test_loose),
         cmocka_unit_test(test_slab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

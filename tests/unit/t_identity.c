@@ -72,6 +72,34 @@ static void t_own_password_changes(void **state)
     identities_free(identities);
 }
 
+/* However often the password changes: a tenant's database makes one identity. */
+static void t_a_database_follows_the_password(void **state)
+{
+    (void)state;
+    struct hg_identities *identities = identities_new();
+    uint32_t first, id;
+    assert_int_equal(hg_identities_add_own(identities, 0, &id), 0);
+    assert_int_equal(id, 0);
+    assert_int_equal(hg_identities_add_own(identities, 3, &first), 0);
+    assert_int_equal(first, 1);
+    for (int i = 0; i < 20; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "p%d", i);
+        assert_int_equal(hg_identities_set_password(identities, text), 0);
+        assert_int_equal(hg_identities_add_own(identities, 3, &id), 0);
+        assert_int_equal(id, first);
+        assert_string_equal(hg_identity_password(hg_identities_at(identities, id)), text);
+    }
+    /* A login of the same name and password stays as it is. */
+    assert_int_equal(hg_identities_add(identities, "", "p19", 3, &id), 0);
+    assert_int_equal(id, 2);
+    assert_int_equal(hg_identities_set_password(identities, "other"), 0);
+    assert_string_equal(hg_identity_password(hg_identities_at(identities, 2)), "p19");
+    assert_false(hg_identity_is(hg_identities_at(identities, 1), "", "other", 3));
+    assert_int_equal(hg_identities_count(identities), 3);
+    identities_free(identities);
+}
+
 static void t_there_is_a_last_one(void **state)
 {
     (void)state;
@@ -92,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t_equals_have_one_number),
         cmocka_unit_test(t_own_password_changes),
+        cmocka_unit_test(t_a_database_follows_the_password),
         cmocka_unit_test(t_there_is_a_last_one),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
