@@ -10,6 +10,10 @@
 // queue nor on how many connections there are, so a block cannot get more by being slow to drain. A
 // block without traffic for 16 ticks has no demand.
 //
+// Of a slowed block (balance.h) only what it usually demands counts for its share. Whether a tick
+// is slow is decided by the mean of its answers, or by how long none has come while there are
+// waiters; whether the block is, by how many of the last ticks were.
+//
 // Useful to a block are as many connections as would be busy for 70 % of the time. Quotas: if what
 // is useful to each fits, that. Else a share of the capacity by demand, but at least one, and at
 // most what is useful, in whole connections by largest remainder, so that the sum is the capacity.
@@ -86,7 +90,7 @@ static bool is_tick_slow(const struct hg_balance_block *block)
 
 /* Before the counts of the tick are cleared. Ticks count, not answers: one that takes very long
    makes one tick slow. */
-static void judge(struct hg_balance_block *block, double elapsed_us)
+static void judge(struct hg_balance_block *block, double elapsed_us, double tick)
 {
     bool silent = block->answers == 0 && block->waiters > 0 && block->busy_count > 0;
     block->silent_us = silent ? block->silent_us + (uint64_t)elapsed_us : 0;
@@ -106,7 +110,6 @@ static void judge(struct hg_balance_block *block, double elapsed_us)
     }
     if (HG_UNLIKELY(slow))
         return;
-    double tick = HG_BALANCE_TICK_US / elapsed_us;
     average_usual(&block->usual_answers, block->answers * tick);
     average_usual(&block->usual_busy, (double)block->busy_us * tick);
     average_usual(&block->usual_demand, block->demand);
@@ -129,8 +132,8 @@ static void sample(struct hg_balance *balance, struct hg_balance_block *block, d
                    0;
     if (traffic)
         block->traffic_tick = balance->tick;
-    judge(block, elapsed_us);
     double tick = HG_BALANCE_TICK_US / elapsed_us;
+    judge(block, elapsed_us, tick);
     average(&block->arrivals_avg, block->arrivals * tick);
     average(&block->answers_avg, block->answers * tick);
     average(&block->busy_avg, (double)block->busy_us * tick);
