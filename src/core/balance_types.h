@@ -45,7 +45,7 @@ struct hg_balance_conn {
 struct hg_balance_block {
     struct hg_list node; // of the domain: blocks with traffic, or the quiet ones
     /* What the tick goes over again and again, together. */
-    double claim;          // what of its demand counts when the capacity is shared
+    double claim;          // read: what of its demand counts: less while slowness makes more of it
     double share;          // of the capacity
     double debt;           // what rounding has cost it, in connections x ticks
     uint32_t quota;        // read
