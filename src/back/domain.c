@@ -226,6 +226,7 @@ static void publish(struct hg_pool *pool, uint64_t now_us)
     put(pool, HG_POOL_DRAINING, block->draining);
     put(pool, HG_POOL_QUOTA, block->quota);
     put(pool, HG_POOL_DEMAND, (uint64_t)(block->demand * 100 + 0.5));
+    put(pool, HG_POOL_SLOWED, block->claim < block->demand);
     put(pool, HG_POOL_HUNGER, hunger_of(pool));
     put(pool, HG_POOL_OVERFULL, size > block->quota ? size - block->quota : 0);
     put(pool, HG_POOL_WAITING, pool->waiting_count);

@@ -9,11 +9,23 @@
 
 #define TICK_BUSY_US  10000
 #define TICK_QUIET_US 1000000
+#define STALL_US      50000 /* five ticks: no turn takes that long */
 
 void hg_remote_get_busy(struct hg_remote *remote)
 {
     remote->busy = hg_loop_timer_arm(&remote->timer, TICK_BUSY_US) == 0;
+    remote->due_us = remote->hub.loop->now_us + TICK_BUSY_US;
     hg_relay_look(&remote->relay);
+}
+
+/* Has the process itself stood still (SIGSTOP, a virtual machine on its way, no processor)? Then
+   servers were not asked, and answers were not read, for so long: they have another tick to come
+   in, before anybody is told that a server is late. */
+static bool has_stalled(struct hg_remote *remote, uint64_t now_us)
+{
+    bool late = remote->busy && now_us > remote->due_us + STALL_US;
+    remote->stalled = late && !remote->stalled;
+    return remote->stalled;
 }
 
 static void on_tick(struct hg_timer *timer)
@@ -21,6 +33,10 @@ static void on_tick(struct hg_timer *timer)
     struct hg_remote *remote = HG_CONTAINER_OF(timer, struct hg_remote, timer);
     uint64_t now_us = remote->hub.loop->now_us;
     bool busy = false;
+    if (HG_UNLIKELY(has_stalled(remote, now_us))) {
+        hg_remote_get_busy(remote);
+        return;
+    }
     remote->busy = false; /* calls that come from within the ticks say otherwise */
     for (uint32_t i = 0; i < remote->count; i++)
         busy |= hg_domain_tick(&remote->domains[i], now_us);

@@ -47,7 +47,9 @@ struct hg_remote {
     struct hg_store base;
     struct hg_upstream_shared *shared;
     const struct hg_remote_kind *kind;
-    bool busy; /* the timer runs fast */
+    bool busy;       /* the timer runs fast */
+    bool stalled;    /* the last tick was left out, since it came very late */
+    uint64_t due_us; /* when a busy tick is due */
     bool draining, closing;
     bool relayed; /* some servers are other workers' */
     uint32_t worker;

@@ -118,6 +118,7 @@ void hg_balance_block_wake(struct hg_balance *balance, struct hg_balance_block *
     block->traffic_tick = balance->tick;
     block->arrivals_avg = block->answers_avg = block->busy_avg = block->weight = 0;
     block->backlog_avg = 0;
+    hg_balance_forget_usual(block);
     hg_list_remove(&block->node);
     hg_list_append(&balance->active, &block->node);
 }

@@ -15,6 +15,12 @@
 //  - Demand of a block = arrivals x service time + backlog x service time / horizon: connections
 //    that would be busy. Service time is busy time per answer, never the time a request stays,
 //    which would feed itself.
+//  - Slowed is a block whose answers take more than 4 times what they usually do: one workload's
+//    answers vary by less, from one tick to the next; a backend in trouble is slower by more. Its
+//    share is that of the demand it usually has: slowness is to cost nobody else. What is usual is
+//    measured over a minute of ticks that were not slow, and known after a second of traffic; it is
+//    begun anew after a window without traffic (another workload), and when the block has been
+//    slowed for a minute: a workload that has changed for good then has its share by demand.
 //  - While the domain has room, connect when a request finds none, but never while a connection of
 //    the block is idle or has room, or enough of them are coming; and beyond what is of use only if
 //    the line would last longer than a connect.

@@ -96,6 +96,9 @@ static inline uint32_t hg_balance_twentieth(const struct hg_balance *balance)
 /* Samples, demand, quotas of all blocks with traffic (balance_quota.c). */
 void hg_balance_set_quotas(struct hg_balance *balance, uint64_t now_us);
 
+/* What is usual for the block is to be learnt anew. */
+void hg_balance_forget_usual(struct hg_balance_block *block);
+
 /* Is a connect of no use to so many waiters of the block? (balance_plan.c) */
 bool hg_balance_is_served_sooner(const struct hg_balance *balance,
                                  const struct hg_balance_block *block, uint32_t waiters);

@@ -10,6 +10,10 @@
 // queue nor on how many connections there are, so a block cannot get more by being slow to drain. A
 // block without traffic for 16 ticks has no demand.
 //
+// Of a slowed block (balance.h) only what it usually demands counts for its share. Whether a tick
+// is slow is decided by the mean of its answers, or by how long none has come while there are
+// waiters; whether the block is, by how many of the last ticks were.
+//
 // Useful to a block are as many connections as would be busy for 70 % of the time. Quotas: if what
 // is useful to each fits, that. Else a share of the capacity by demand, but at least one, and at
 // most what is useful, in whole connections by largest remainder, so that the sum is the capacity.
@@ -24,11 +28,16 @@
 #define HORIZON_US   100000 // in which a backlog should be gone
 #define BUSY_MOST    0.7    // busier than that a connection makes requests wait for it
 #define UNKNOWN_US   1000   // a service time, before the first answer
-#define STEADY_TICKS 2      // a quota changes only when that many ticks in a row agree
-#define STICKY       2.0    // minimum holds of one connection: less debt is not worth the moves
-#define RANK_MOST    4.0    // the same, and fractions: what is beyond does not count
-#define ROUNDS       40     // that shares are looked for, at most
-#define EXACT        0.01   // of a connection: shares that miss the capacity by less are right
+#define USUAL_TICKS  6000   // a minute: in which usual is measured, and longer than which slow is
+#define KNOWN_WEIGHT (100.0 / USUAL_TICKS) // less than a second of traffic makes nothing usual
+#define SLOW_FACTOR  4.0                   // times what is usual
+#define SLOWED_FROM  0.5                   // of the window's ticks slow: it is no accident
+#define SLOWED_LEAST 0.25 // ... and it is over; the distance keeps quotas from swinging
+#define STEADY_TICKS 2    // a quota changes only when that many ticks in a row agree
+#define STICKY       2.0  // minimum holds of one connection: less debt is not worth the moves
+#define RANK_MOST    4.0  // the same, and fractions: what is beyond does not count
+#define ROUNDS       40   // that shares are looked for, at most
+#define EXACT        0.01 // of a connection: shares that miss the capacity by less are right
 #define BINS         256
 
 static void average(double *avg, double sample)
@@ -55,6 +64,67 @@ static double service_of(const struct hg_balance *balance, const struct hg_balan
                                      : UNKNOWN_US;
 }
 
+/* ---- what is usual ---- */
+
+void hg_balance_forget_usual(struct hg_balance_block *block)
+{
+    block->usual_answers = block->usual_busy = block->usual_demand = block->usual_weight = 0;
+    block->slowness = 0;
+    block->silent_us = 0;
+    block->slowed = false;
+}
+
+static void average_usual(double *avg, double sample)
+{
+    *avg += (sample - *avg) * (1.0 / USUAL_TICKS);
+}
+
+/* Did what was answered in this tick take much longer than usual, or is an answer overdue by as
+   much? */
+static bool is_tick_slow(const struct hg_balance_block *block)
+{
+    double us = block->answers > 0 ? (double)block->busy_us : (double)block->silent_us;
+    double answers = block->answers > 0 ? block->answers : 1;
+    return us * block->usual_answers > SLOW_FACTOR * block->usual_busy * answers;
+}
+
+/* Before the counts of the tick are cleared. Ticks count, not answers: one that takes very long
+   makes one tick slow. */
+static void judge(struct hg_balance_block *block, double elapsed_us, double tick)
+{
+    bool silent = block->answers == 0 && block->waiters > 0 && block->busy_count > 0;
+    block->silent_us = silent ? block->silent_us + (uint64_t)elapsed_us : 0;
+    bool slow = block->usual_weight >= KNOWN_WEIGHT && is_tick_slow(block);
+    if (slow || block->answers > 0)
+        average(&block->slowness, slow);
+    if (HG_UNLIKELY(block->slowed)) {
+        if (++block->slowed_ticks >= USUAL_TICKS)
+            hg_balance_forget_usual(block);
+        else
+            block->slowed = block->slowness > SLOWED_LEAST;
+        return;
+    }
+    if (HG_UNLIKELY(block->slowness > SLOWED_FROM)) {
+        block->slowed = true;
+        block->slowed_ticks = 0;
+    }
+    if (HG_UNLIKELY(slow))
+        return;
+    average_usual(&block->usual_answers, block->answers * tick);
+    average_usual(&block->usual_busy, (double)block->busy_us * tick);
+    average_usual(&block->usual_demand, block->demand);
+    average_usual(&block->usual_weight, 1);
+}
+
+/* A slowed block claims what it usually needs, not what its slowness makes of that. */
+static double claim_of(const struct hg_balance_block *block)
+{
+    if (HG_LIKELY(!block->slowed))
+        return block->demand;
+    double usual = block->usual_demand / block->usual_weight;
+    return usual < block->demand ? usual : block->demand;
+}
+
 static void sample(struct hg_balance *balance, struct hg_balance_block *block, double elapsed_us)
 {
     bool traffic = block->arrivals + block->answers + block->waiters + block->busy_count +
@@ -63,6 +133,7 @@ static void sample(struct hg_balance *balance, struct hg_balance_block *block, d
     if (traffic)
         block->traffic_tick = balance->tick;
     double tick = HG_BALANCE_TICK_US / elapsed_us;
+    judge(block, elapsed_us, tick);
     average(&block->arrivals_avg, block->arrivals * tick);
     average(&block->answers_avg, block->answers * tick);
     average(&block->busy_avg, (double)block->busy_us * tick);
@@ -77,6 +148,7 @@ static void sample(struct hg_balance *balance, struct hg_balance_block *block, d
     double arriving = block->arrivals_avg / block->weight * service_us / HG_BALANCE_TICK_US;
     average(&block->backlog_avg, backlog_of(block));
     block->demand = arriving + block->backlog_avg / block->weight * service_us / HORIZON_US;
+    block->claim = claim_of(block);
 }
 
 /* It had no traffic for a whole window. */
@@ -94,7 +166,7 @@ static void retire(struct hg_balance *balance, struct hg_balance_block *block)
 
 static bool is_wanting(const struct hg_balance_block *block)
 {
-    return block->demand > 0 && !block->suppressed;
+    return block->claim > 0 && !block->suppressed;
 }
 
 static uint32_t useful_of(const struct hg_balance *balance, const struct hg_balance_block *block)
@@ -110,7 +182,7 @@ static uint32_t useful_of(const struct hg_balance *balance, const struct hg_bala
 struct sums {
     uint32_t wanting; // blocks with demand
     uint64_t useful;
-    double demand;
+    double claim;
 };
 
 static void add_up(struct hg_balance *balance, struct hg_balance_block *block, struct sums *sums)
@@ -120,7 +192,7 @@ static void add_up(struct hg_balance *balance, struct hg_balance_block *block, s
     block->useful = useful_of(balance, block);
     sums->wanting++;
     sums->useful += block->useful;
-    sums->demand += block->demand;
+    sums->claim += block->claim;
 }
 
 static void measure(struct hg_balance *balance, double elapsed_us, uint64_t now_us,
@@ -138,7 +210,7 @@ static void measure(struct hg_balance *balance, double elapsed_us, uint64_t now_
         busy += block->busy_avg;
         answers += block->answers_avg;
         if (HG_UNLIKELY(is_over(balance, block))) {
-            block->demand = 0;
+            block->demand = block->claim = 0;
             if (!block->suppressed || hg_balance_size(block) == 0)
                 retire(balance, block);
             balance->quota_sum -= block->quota;
@@ -155,19 +227,19 @@ static void measure(struct hg_balance *balance, double elapsed_us, uint64_t now_
 /* Without branches, here and in remainder_of: no processor could guess them. */
 static double share_at(const struct hg_balance_block *block, double level)
 {
-    double share = level * block->demand, useful = block->useful;
+    double share = level * block->claim, useful = block->useful;
     share = share < 1 ? 1 : share;
     return share > useful ? useful : share;
 }
 
-/* The level at which level x demand, but at least one and at most what is useful to each, makes the
+/* The level at which level x claim, but at least one and at most what is useful to each, makes the
    capacity in sum: Newton's steps from the last one, kept between what was too little and what was
    too much. The sum is piecewise linear, so a few steps are exact. */
-static double find_level(struct hg_balance *balance, double demand)
+static double find_level(struct hg_balance *balance, double claim)
 {
     double low = 0, high = 0, level = balance->level;
     if (level <= 0)
-        level = balance->capacity / demand;
+        level = balance->capacity / claim;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         double sum = 0, slope = 0;
         HG_LIST_EACH(node, &balance->active)
@@ -177,7 +249,7 @@ static double find_level(struct hg_balance *balance, double demand)
                 continue;
             double share = share_at(block, level);
             sum += share;
-            slope += block->demand * (double)((share > 1) & (share < block->useful));
+            slope += block->claim * (double)((share > 1) & (share < block->useful));
         }
         double missing = balance->capacity - sum;
         if (missing < EXACT && missing > -EXACT)
@@ -325,7 +397,7 @@ void hg_balance_set_quotas(struct hg_balance *balance, uint64_t now_us)
     balance->constrained = balance->ring || sums.useful > balance->capacity;
     if (balance->constrained && !balance->ring) {
         struct change change = {!was_shared || balance->quota_sum != balance->capacity, 0, 0};
-        balance->level = find_level(balance, sums.demand);
+        balance->level = find_level(balance, sums.claim);
         round_shares(balance, &change);
         if (change.needed)
             apply_all(balance);

@@ -45,7 +45,7 @@ struct hg_balance_conn {
 struct hg_balance_block {
     struct hg_list node; // of the domain: blocks with traffic, or the quiet ones
     /* What the tick goes over again and again, together. */
-    double demand;         // read: connections that would be busy
+    double claim;          // read: what of its demand counts: less while slowness makes more of it
     double share;          // of the capacity
     double debt;           // what rounding has cost it, in connections x ticks
     uint32_t quota;        // read
@@ -59,6 +59,7 @@ struct hg_balance_block {
     bool resting;          // its connects fail: none before retry_us
     bool suppressed;       // takes no connections and ends those that it has
     bool barred;           // takes no connections for now
+    bool slowed;           // read: its answers take much longer than they usually do
     /* What requests go by. */
     uint32_t arrivals, answers;                        // since the last tick
     uint32_t idle_count, busy_count, coming, draining; // read: connections by state
@@ -71,9 +72,15 @@ struct hg_balance_block {
     struct hg_list busy;     // longest busy first
     struct hg_list others;   // COMING and DRAINING
     struct hg_list starving; // of the domain: waiters and no connection; first come, first served
+    double demand;           // read: connections that would be busy
     double service_us;       // read: busy time of a connection per answer; 0: unknown
     /* Moving averages of a tick; of the first, `weight` says how much of them is measured. */
     double arrivals_avg, backlog_avg, answers_avg, busy_avg, weight;
+    /* The same over a minute without slow ticks: what is usual. */
+    double usual_answers, usual_busy, usual_demand, usual_weight;
+    double slowness;                   // moving average: how many of the ticks are slow
+    uint64_t silent_us;                // how long it has had work and waiters and no answer
+    uint32_t slowed_ticks;             // how long it has been slowed
     uint32_t failures;                 // connects that failed, since the last success
     uint64_t failed_us;                // when the last of them failed
     uint64_t retry_us;                 // resting: until then

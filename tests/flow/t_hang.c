@@ -3,6 +3,7 @@
 #include "solo.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -60,6 +61,30 @@ static void t_hangs(void **state)
     (void)state;
     hangs(true);
     hangs(false);
+}
+
+/* The process itself stands still for longer than a server may take: in the turn in which it wakes,
+   nothing that it had not even sent is called late. A server that hangs is found out all the same.
+ */
+static void t_our_own_pause_is_not_the_servers(void **state)
+{
+    (void)state;
+    struct solo s;
+    struct note notes[30];
+    solo_init(&s, 1);
+    s.conf.times.backend_timeout_ms = 60;
+    solo_start(&s, 4);
+    solo_warm_up(&s);
+    for (int i = 0; i < 30; i++)
+        solo_ask(&s, &notes[i], (char[2]){(char)('a' + i % 6), 0});
+    usleep(200000); /* the pause */
+    bench_turn(&s.bench);
+    assert_int_equal(solo_stat(&s, HG_UPSTREAM_TIMEOUTS), 0);
+    assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);
+    for (int i = 0; i < 30; i++)
+        BENCH_UNTIL(&s.bench, notes[i].done == 1);
+    assert_true(solo_stat(&s, HG_UPSTREAM_TIMEOUTS) >= 20);
+    solo_fini(&s);
 }
 
 /* All links are full of requests that timed out: who would wait for room is told so. The silent
@@ -247,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t_hangs),
+        cmocka_unit_test(t_our_own_pause_is_not_the_servers),
         cmocka_unit_test(t_nobody_waits_for_a_hung_server),
         cmocka_unit_test(t_a_silent_connection_is_replaced),
         cmocka_unit_test(t_a_silent_server_is_not_waited_for),

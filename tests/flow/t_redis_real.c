@@ -328,6 +328,7 @@ static void t_cas_values(void **state)
     size_t count = 0;
     scene_launch(&s, NULL);
     scene_start(&s);
+    s.conf.pool_max_connections = 64; /* no worker needs another's */
     shared[0] = rig_shared(&s.conf, 2);
     shared[1] = rig_shared(&s.conf, 1);
     struct hg_store *own = s.store;

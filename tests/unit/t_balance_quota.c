@@ -336,6 +336,129 @@ static void test_after_a_rest(void **state)
     assert_near(blocks[0].demand, 5, .01);
 }
 
+/* Demands of 4 and 6, on ten connections; the first takes ten times as long from then on. */
+static void begin_slow(uint32_t usual_ticks)
+{
+    begin_quiet(10, 2);
+    set_traffic(0, 400, 10 * MS);
+    set_traffic(1, 600, 10 * MS);
+    run(usual_ticks);
+    assert_int_equal(blocks[0].quota, 4);
+    assert_int_equal(blocks[1].quota, 6);
+    set_traffic(0, 400, 100 * MS);
+}
+
+static void test_a_slowed_block_keeps_its_share(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    run(64);
+    assert_true(blocks[0].slowed);
+    assert_false(blocks[1].slowed);
+    assert_near(blocks[0].demand, 40, .05); /* as it is, for who reads it */
+    assert_int_equal(blocks[0].quota, 4);
+    assert_int_equal(blocks[1].quota, 6);
+    /* A line that grows changes nothing, and what the other leaves is to be had. */
+    wait_in(0, 500);
+    set_traffic(1, 100, 10 * MS);
+    run(64);
+    assert_int_equal(blocks[1].quota, 2);
+    assert_int_equal(blocks[0].quota, 8);
+    wait_in(0, 0);
+    set_traffic(1, 600, 10 * MS);
+    set_traffic(0, 400, 10 * MS);
+    run(200); /* until nothing of the line is left in the averages */
+    assert_false(blocks[0].slowed);
+    assert_int_equal(blocks[0].quota, 4);
+}
+
+/* After a minute what takes so long is the usual. */
+static void test_slowness_becomes_usual(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    run(5900);
+    assert_true(blocks[0].slowed);
+    assert_int_equal(blocks[0].quota, 4);
+    run(200);
+    assert_false(blocks[0].slowed);
+    assert_in_range(blocks[0].quota, 8, 9); /* 40 and 6 on ten: 8.7 */
+    run(200);
+    assert_false(blocks[0].slowed);
+}
+
+/* Three times as long is no slowness: that is how workloads vary. */
+static void test_what_varies_is_not_slowed(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    set_traffic(0, 400, 30 * MS);
+    for (uint32_t t = 0; t < 100; t++) {
+        run(1);
+        assert_false(blocks[0].slowed);
+    }
+    assert_true(blocks[0].quota > 4);
+}
+
+/* Who had nothing to do for a while begins something else. */
+static void test_new_work_after_a_pause_is_not_slowed(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    set_traffic(0, 0, 0);
+    run(64);
+    set_traffic(0, 400, 100 * MS);
+    for (uint32_t t = 0; t < 200; t++) {
+        run(1);
+        assert_false(blocks[0].slowed);
+    }
+    assert_in_range(blocks[0].quota, 8, 9);
+}
+
+/* Half a second of traffic makes nothing usual. */
+static void test_a_short_history_is_none(void **state)
+{
+    (void)state;
+    begin_slow(50);
+    for (uint32_t t = 0; t < 200; t++) {
+        run(1);
+        assert_false(blocks[0].slowed);
+    }
+}
+
+/* Once in half a second an answer takes a hundred times as long as the others. */
+static void test_one_slow_answer_is_no_slowness(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    set_traffic(0, 400, 10 * MS);
+    for (uint32_t t = 0; t < 1000; t++) {
+        blocks[0].busy_us += t % 50 == 0 ? 990 * MS : 0;
+        run(1);
+        assert_false(blocks[0].slowed);
+    }
+}
+
+/* No answer comes, though a connection is busy and others wait. */
+static void test_silence_is_slowness(void **state)
+{
+    (void)state;
+    begin_slow(200);
+    set_traffic(0, 0, 0);
+    struct hg_balance_conn *conn = connect_now(0, 1 * MS);
+    (void)request(0);
+    assert_int_equal(conn->state, HG_BALANCE_BUSY);
+    run(64);
+    assert_false(blocks[0].slowed); /* nobody waits */
+    wait_in(0, 50);
+    run(64);
+    assert_true(blocks[0].slowed);
+    set_traffic(0, 400, 10 * MS);
+    run(64);
+    assert_false(blocks[0].slowed);
+    wait_in(0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +478,13 @@ int main(void)
         cmocka_unit_test(test_more_blocks_than_connections),
         cmocka_unit_test(test_no_capacity_at_all),
         cmocka_unit_test(test_after_a_rest),
+        cmocka_unit_test(test_a_slowed_block_keeps_its_share),
+        cmocka_unit_test(test_slowness_becomes_usual),
+        cmocka_unit_test(test_what_varies_is_not_slowed),
+        cmocka_unit_test(test_new_work_after_a_pause_is_not_slowed),
+        cmocka_unit_test(test_a_short_history_is_none),
+        cmocka_unit_test(test_one_slow_answer_is_no_slowness),
+        cmocka_unit_test(test_silence_is_slowness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
