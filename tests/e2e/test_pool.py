@@ -353,8 +353,11 @@ def test_an_owner_is_asked_for_what_the_request_says():
         row = upstream(server, pool_max_connections=1)
         with Headgate({"upstreams": [row], "tenants": tenant_rows("databases")[:2], "threads": 2},
                       env={"MALLOC_PERTURB_": "85"}) as daemon:
-            for number in range(8):     # both workers have some of these
-                with client_of(daemon, NAMES[number % 2]) as client:
+            with contextlib.ExitStack() as stack:
+                # All at once, so that both workers have some of them.
+                clients = [stack.enter_context(client_of(daemon, NAMES[number % 2]))
+                           for number in range(8)]
+                for number, client in enumerate(clients):
                     key = b"k%d" % number
                     assert client.set(key, key).status == 0
                     assert client.get(key).value == key

@@ -232,9 +232,17 @@ class RedisCluster:
     def node_of(self, name):
         return next(node for node in self.nodes if node.id == name)
 
+    def _witness(self):
+        """A living master: those are told of a move, replicas hear of it later."""
+        for node in self.alive():
+            flags, _, ranges = self.table(node)[node.id]
+            if "master" in flags and ranges:
+                return node
+        raise AssertionError("no master lives")
+
     def owner(self, slot):
-        """The node that has a slot, as the living nodes see it."""
-        for low, high, name in self._owners_of(self.alive()[0]):
+        """The node that has a slot, as the living masters see it."""
+        for low, high, name in self._owners_of(self._witness()):
             if low <= slot <= high:
                 return self.node_of(name)
         raise AssertionError("nobody has slot %d" % slot)
@@ -246,7 +254,7 @@ class RedisCluster:
     def masters(self):
         """The nodes that have slots."""
         return [self.node_of(name) for name in sorted({n for _, _, n in
-                                                       self._owners_of(self.alive()[0])})]
+                                                       self._owners_of(self._witness())})]
 
     def is_master(self, node):
         return "master" in self.table(node)[node.id][0]
