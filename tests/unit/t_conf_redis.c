@@ -68,6 +68,9 @@ static void test_servers_are_those_of_the_kind(void **state)
     static const struct complaint cases[] = {
         {"upstreams:\n  - {name: r, kind: redis}\n",
          "c.yaml:2: no servers for upstream 'r' (accepted: servers)\n"},
+        {"upstreams:\n  - {name: r, kind: redis, servers: [\"h:1\"]}\n",
+         "c.yaml:2: a value given for 'server of an upstream' (accepted: a mapping of options: "
+         "write {address: \"h:1\"})\n"},
         {"upstreams:\n  - {name: r, kind: redis-cluster}\n",
          "c.yaml:2: no servers for upstream 'r' (accepted: servers)\n"},
         {"upstreams:\n  - name: r\n    kind: redis\n    servers:\n      - {address: \"h:1\"}\n"
