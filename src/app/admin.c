@@ -477,6 +477,23 @@ static void follow_log_settings(const struct hg_conf *before, const struct hg_co
         hg_log_error("msg=\"cannot open the new log_file; the old one stays open\"");
 }
 
+/* A prefix that comes or goes with another tenant: nobody has written it, and items seem lost. */
+static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf *after)
+{
+    for (size_t i = 0; i < after->tenants_count; i++) {
+        const struct hg_conf_tenant *now = &after->tenants[i];
+        const struct hg_conf_tenant *old =
+            hg_conf_tenant_find(before, now->name, strlen(now->name));
+        if (old == NULL || old->disabled || now->disabled ||
+            strcmp(old->upstream, now->upstream) != 0 ||
+            strcmp(old->effective_prefix, now->effective_prefix) == 0)
+            continue;
+        hg_log_warn("tenant=%s msg=\"the key prefix changes from '%s' to '%s': items under the old "
+                    "one are not found; write key_prefix: '%s' to keep it\"",
+                    now->name, old->effective_prefix, now->effective_prefix, old->effective_prefix);
+    }
+}
+
 int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
 {
     struct loaded loaded = {NULL, NULL, NULL, NULL};
@@ -489,6 +506,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
         size_t fixed = hg_conf_diff(process->effective, loaded.effective, log_change, &author);
         if (fixed > 0)
             hg_log_warn("options=%zu msg=\"some changes take effect only after a restart\"", fixed);
+        warn_of_prefixes(process->effective, loaded.effective);
         follow_log_settings(process->effective, loaded.effective);
         rc = hg_publish(process, loaded.effective, loaded.directory, NULL);
     }

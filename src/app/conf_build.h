@@ -38,6 +38,10 @@ HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf
 /* Parts of the two: upstreams by themselves, and as whom tenants go to them. */
 void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs);
 void hg_conf_check_logins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* Warns of upstreams that are one place under two names, where tenants' keys meet. */
+void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* Can a key of one tenant be one of the other's, if both lie in one place? */
+bool hg_conf_prefixes_overlap(const struct hg_conf_tenant *a, const struct hg_conf_tenant *b);
 
 /* Where a line stands, for messages: in the file, or nowhere. */
 const char *hg_conf_place(const struct hg_conf *conf, unsigned line);

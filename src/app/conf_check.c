@@ -277,6 +277,12 @@ static bool is_prefix(const char *of, const char *text)
     return strncmp(of, text, strlen(of)) == 0;
 }
 
+bool hg_conf_prefixes_overlap(const struct hg_conf_tenant *a, const struct hg_conf_tenant *b)
+{
+    return is_prefix(a->effective_prefix, b->effective_prefix) ||
+           is_prefix(b->effective_prefix, a->effective_prefix);
+}
+
 /* Only tenants with a prefix of their own choosing can collide; the default ones end in a colon,
    which no name has. */
 static void check_overlaps(const struct hg_conf *conf, struct hg_conf_errors *errs)
@@ -292,8 +298,7 @@ static void check_overlaps(const struct hg_conf *conf, struct hg_conf_errors *er
             if (i == j || told || b->disabled || a->upstream_index != b->upstream_index ||
                 hg_conf_tenant_database(conf, a) != hg_conf_tenant_database(conf, b))
                 continue;
-            if (is_prefix(a->effective_prefix, b->effective_prefix) ||
-                is_prefix(b->effective_prefix, a->effective_prefix))
+            if (hg_conf_prefixes_overlap(a, b))
                 WARN(conf, a->lines[HG_CONF_TENANT_key_prefix],
                      "tenants '%s' and '%s' share keys: prefix '%s' and '%s' overlap", a->name,
                      b->name, a->effective_prefix, b->effective_prefix);
@@ -399,6 +404,7 @@ int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *err
     hg_conf_check_logins(conf, errs);
     check_prefixes(conf, errs);
     check_overlaps(conf, errs);
+    hg_conf_check_twins(conf, errs);
     check_limits(conf, errs);
     for (size_t i = 0; i < conf->tenants_count; i++)
         if (check_families(conf, &conf->tenants[i], errs) != 0)

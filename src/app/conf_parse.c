@@ -98,8 +98,12 @@ static void check_required(struct walk *walk, const yaml_node_t *node, enum hg_c
 static void parse_mapping(struct walk *walk, const yaml_node_t *node, enum hg_conf_scope scope,
                           void *object)
 {
-    if (!hg_yamldoc_is(&walk->doc, node, YAML_MAPPING_NODE, hg_conf_scopes[scope].noun,
-                       "a mapping of options", walk->errs)) {
+    char accepts[160] = "a mapping of options";
+    if (node->type == YAML_SCALAR_NODE && hg_conf_option_find(scope, "address"))
+        snprintf(accepts, sizeof accepts, "a mapping of options: write {address: \"%.100s\"}",
+                 (const char *)node->data.scalar.value);
+    if (!hg_yamldoc_is(&walk->doc, node, YAML_MAPPING_NODE, hg_conf_scopes[scope].noun, accepts,
+                       walk->errs)) {
         fault(walk, -EINVAL);
         return;
     }

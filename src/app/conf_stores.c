@@ -186,6 +186,65 @@ void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *
     }
 }
 
+/* ---- two upstreams, one place ---- */
+
+static size_t common_servers(const struct hg_conf_upstream *a, const struct hg_conf_upstream *b)
+{
+    size_t common = 0;
+    for (size_t i = 0; i < a->servers_count; i++)
+        for (size_t j = 0; j < b->servers_count; j++)
+            common += strcmp(a->servers[i].address.text, b->servers[j].address.text) == 0;
+    return common;
+}
+
+/* As far as the texts of the addresses tell. */
+static bool are_same(const struct hg_conf_upstream *a, const struct hg_conf_upstream *b)
+{
+    if (a->kind != b->kind || a->kind == HG_CONF_KIND_EMBEDDED)
+        return false;
+    size_t common = common_servers(a, b);
+    return a->kind == HG_CONF_KIND_MEMCACHED
+               ? common == a->servers_count && common == b->servers_count
+               : common > 0;
+}
+
+/* Have the upstreams tenants in one place whose keys can meet? */
+static bool keys_meet(const struct hg_conf *conf, size_t a, size_t b)
+{
+    for (size_t i = 0; i < conf->tenants_count; i++) {
+        const struct hg_conf_tenant *left = &conf->tenants[i];
+        if (left->disabled || left->upstream_index != a)
+            continue;
+        for (size_t j = 0; j < conf->tenants_count; j++) {
+            const struct hg_conf_tenant *right = &conf->tenants[j];
+            if (!right->disabled && right->upstream_index == b &&
+                hg_conf_tenant_database(conf, left) == hg_conf_tenant_database(conf, right) &&
+                hg_conf_prefixes_overlap(left, right))
+                return true;
+        }
+    }
+    return false;
+}
+
+void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    for (size_t j = 1; j < conf->upstreams_count; j++) {
+        for (size_t i = 0; i < j; i++) {
+            const struct hg_conf_upstream *a = &conf->upstreams[i], *b = &conf->upstreams[j];
+            if (!are_same(a, b) || !keys_meet(conf, i, j))
+                continue;
+            WARN(conf, b->lines[HG_CONF_UPSTREAM_name],
+                 "upstreams '%s' and '%s' are the same %s%s: their tenants have no prefixes "
+                 "against each other, and a flush of one empties both",
+                 a->name, b->name,
+                 a->kind == HG_CONF_KIND_REDIS           ? "database of "
+                 : a->kind == HG_CONF_KIND_REDIS_CLUSTER ? "cluster"
+                                                         : "servers",
+                 a->kind == HG_CONF_KIND_REDIS ? a->servers[0].address.text : "");
+        }
+    }
+}
+
 /* ---- passwords from files ---- */
 
 /* One line, with or without an end. */

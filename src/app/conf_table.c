@@ -109,15 +109,49 @@ static size_t edit_distance(const char *a, const char *b)
     return row[b_len];
 }
 
+static size_t common_prefix(const char *a, const char *b)
+{
+    size_t len = 0;
+    while (a[len] != '\0' && a[len] == b[len])
+        len++;
+    return len;
+}
+
+/* Does one continue a name that the other abbreviates: backend_db, backend_database? Their last
+   words begin alike, and most of the name is the same. */
+static bool is_short_for(const char *name, size_t common)
+{
+    const char *word = strrchr(name, '_');
+    return word && common > (size_t)(word + 1 - name) && common * 3 >= strlen(name) * 2;
+}
+
+/* What a tenant says of its own login is named after the backend: user, backend_user. */
+static const char *backend_option(const struct hg_conf_scope_info *info, const char *name)
+{
+    static const char backend[] = "backend_";
+    for (size_t i = 0; i < info->count; i++) {
+        const char *option = info->options[i].name;
+        if (strncmp(option, backend, sizeof backend - 1) == 0 &&
+            strcmp(option + sizeof backend - 1, name) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+/* Of those that are near enough, the one that begins alike for longest, then the nearest. */
 static const char *likely_meant(const struct hg_conf_scope_info *info, const char *name)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(name) / 3 + 1;
+    size_t best_common = 0, best_distance = 0, near = strlen(name) / 3 + 1;
     for (size_t i = 0; i < info->count; i++) {
-        size_t distance = edit_distance(name, info->options[i].name);
-        if (distance <= best_distance && (!best || distance < best_distance)) {
+        const char *option = info->options[i].name;
+        size_t distance = edit_distance(name, option), common = common_prefix(name, option);
+        if (distance > near && !is_short_for(name, common))
+            continue;
+        if (!best || common > best_common || (common == best_common && distance < best_distance)) {
+            best = option;
+            best_common = common;
             best_distance = distance;
-            best = info->options[i].name;
         }
     }
     return best;
@@ -126,7 +160,9 @@ static const char *likely_meant(const struct hg_conf_scope_info *info, const cha
 void hg_conf_option_unknown(enum hg_conf_scope scope, const char *name, struct hg_conf_why *why)
 {
     const struct hg_conf_scope_info *info = &hg_conf_scopes[scope];
-    const char *meant = likely_meant(info, name);
+    const char *meant = backend_option(info, name);
+    if (!meant)
+        meant = likely_meant(info, name);
     int at = snprintf(why->text, sizeof why->text, "unknown option '%.80s'", name);
     if (meant)
         at += snprintf(why->text + at, sizeof why->text - (size_t)at, ", did you mean '%s'", meant);

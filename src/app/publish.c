@@ -243,6 +243,17 @@ static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
     };
 }
 
+/* Does what others keep lie where the bucket's keys do? On Redis also what was never Headgate's:
+   with the plain layout other programs read and write there, and a prefix says that there are
+   others. As the store was opened, not as the file now has it. */
+static bool is_shared(const struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
+{
+    const struct hg_upstream *upstream = bucket->upstream;
+    if (tenant->neighbours > 0 || upstream == NULL)
+        return tenant->neighbours > 0;
+    return upstream->is_redis && (upstream->is_plain || bucket->prefix_len > 0);
+}
+
 static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
 {
     atomic_store(&bucket->state, tenant->disabled ? HG_BUCKET_DISABLED : HG_BUCKET_ACTIVE);
@@ -257,7 +268,7 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
-    atomic_store(&bucket->shared, tenant->neighbours > 0);
+    atomic_store(&bucket->shared, is_shared(bucket, tenant));
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
 }

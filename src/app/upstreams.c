@@ -271,6 +271,9 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     upstream->kind = hg_conf_kind_name(conf->kind);
     atomic_init(&upstream->refs, 1);
     upstream->flush_is_private = impl->kind->flush_is_private;
+    upstream->is_redis =
+        conf->kind == HG_CONF_KIND_REDIS || conf->kind == HG_CONF_KIND_REDIS_CLUSTER;
+    upstream->is_plain = conf->redis_layout == HG_CONF_LAYOUT_PLAIN;
     upstream->open = impl->kind->open;
     upstream->refresh = refresh_store;
     upstream->retire = retire;

@@ -201,6 +201,12 @@ static const char *where(struct hg_store *base, struct hg_span prefix, struct hg
 {
     struct hg_rediscluster_store *store = store_at(base);
     const struct hg_call call = {.prefix = prefix, .key = key};
+    if (hg_topology_version(&store->shared->topology) != store->map.version)
+        hg_rediscluster_adopt(store);
+    if (store->map.version == 0) {
+        hg_rediscluster_refresh(store, store->redis.remote.hub.loop->now_us);
+        return "not known yet: the cluster is being asked";
+    }
     uint32_t server = store->map.owner[hg_rediscluster_slot(store, &call)];
     return server == HG_SLOTS_NONE ? "no server" : store->shared->upstream->servers[server].address;
 }

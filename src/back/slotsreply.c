@@ -168,12 +168,19 @@ static void *take_host(struct hg_slotsreply *reply, const char *text, size_t len
     return reply;
 }
 
+static bool has(const char *text, size_t len, const char *what)
+{
+    return memmem(text, len, what, strlen(what)) != NULL;
+}
+
 static void *on_string(const redisReadTask *task, char *text, size_t len)
 {
     struct hg_slotsreply *reply = task->privdata;
     int depth = depth_of(task);
     if (task->type == REDIS_REPLY_ERROR && depth == 0)
-        return refuse(reply, "%.*s", (int)(len < 160 ? len : 160), text);
+        return refuse(reply, "%.*s%s", (int)(len < 140 ? len : 140), text,
+                      has(text, len, "cluster support disabled") ? ": use an upstream of kind redis"
+                                                                 : "");
     if (depth == 0) {
         reply->is_other = reply->before == 0;
         return reply;

@@ -83,7 +83,7 @@ struct hg_bucket {
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;
-    _Atomic bool shared; /* others' keys lie in the same place */
+    _Atomic bool shared; /* others' keys lie in the same place, or may lie there */
     _Atomic unsigned connections;
     _Atomic unsigned table_sessions;       /* sessions of queries that it may have */
     _Atomic unsigned table_session_idle_s; /* after which one ends */

@@ -41,6 +41,8 @@ struct hg_upstream {
     unsigned slot; /* index into a worker's stores; free again only when every worker has let go */
     _Atomic unsigned refs;
     bool flush_is_private; /* a flush empties one tenant only, even if several live here */
+    bool is_redis;         /* redis or redis-cluster */
+    bool is_plain;         /* redis_layout plain: other programs use its items too */
     _Atomic bool allow_flush;
     _Atomic bool miss_on_fault; /* multiget_backend_error = miss */
     /* Makes the worker's own instance; NULL when memory is out. Runs on the worker's thread. */

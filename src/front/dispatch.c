@@ -421,9 +421,12 @@ enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_
 
 static enum hg_step refuse_flush(struct hg_session *session, const struct hg_frame *frame)
 {
+    const struct hg_bucket *bucket = session->lane->bucket;
+    bool own = atomic_load_explicit((_Atomic bool *)&bucket->allow_flush, memory_order_relaxed);
     return refuse(session, frame, HG_STATUS_NOT_SUPPORTED, HG_OUTCOME_UNKNOWN,
-                  "flush is not allowed here: others' keys would go too, or the tenant's "
-                  "allow_flush is false");
+                  own ? "flush is not allowed here: what others keep in the same place would go "
+                        "too (allow_flush: true on the upstream allows it)"
+                      : "flush is not allowed: the tenant's allow_flush is false");
 }
 
 static bool may_flush(const struct hg_bucket *bucket)

@@ -323,6 +323,65 @@ def test_who_is_alone_in_a_database_may_flush():
             assert client.call(Op.FLUSH).status == 0
 
 
+def flush_of(server, tenant, **options):
+    """What a flush by the only tenant answers, and how many keys are left of two."""
+    server.command("FLUSHDB")
+    server.command("SET", "of another program", "v")
+    with over(server, [dict(tenant, name="default", upstream="store")], upstream=options) as daemon, \
+            client_of(daemon) as client:
+        assert client.set(b"k", b"v").status == 0
+        frame = client.call(Op.FLUSH)
+        if frame.status:
+            assert b"allow_flush: true on the upstream" in frame.value, show(frame)
+        return frame.status, server.command("DBSIZE")
+
+
+def test_a_flush_spares_what_other_programs_keep():
+    with Redis() as server:
+        assert flush_of(server, {}) == (0, 0)
+        assert flush_of(server, {"key_prefix": "p:"}) == (St.NOT_SUPPORTED, 2)
+        assert flush_of(server, {}, redis_layout="plain") == (St.NOT_SUPPORTED, 2)
+        assert flush_of(server, {"key_prefix": "p:"}, allow_flush=True) == (0, 0)
+        assert flush_of(server, {}, redis_layout="plain", allow_flush=True) == (0, 0)
+
+
+def test_another_layout_in_the_file_allows_no_flush_before_the_restart():
+    with Redis() as server, over(server, upstream={"redis_layout": "plain"}) as daemon, \
+            client_of(daemon) as client:
+        assert client.set(b"k", b"v").status == 0
+        daemon.write_config(upstreams=[upstream(server)])
+        daemon.ctl("reload")
+        assert client.call(Op.FLUSH).status == St.NOT_SUPPORTED
+        assert client.get(b"k").value == b"v"
+
+
+def test_a_prefix_that_comes_with_a_second_tenant_is_warned_of():
+    with Redis() as server, over(server, [{"name": "a", "upstream": "store"}]) as daemon, \
+            client_of(daemon, "a") as client:
+        assert client.set(b"k", b"v").status == 0
+        rows = [{"name": "a", "upstream": "store"}, {"name": "b", "upstream": "store"}]
+        daemon.write_config(tenants=rows)
+        daemon.ctl("reload")
+        told = lines_of(daemon, "the key prefix changes")
+        assert len(told) == 1 and "tenant=a " in told[0], told
+        assert "from '' to 'a:'" in told[0] and "write key_prefix: ''" in told[0], told
+        rows.append({"name": "c", "upstream": "store"})
+        daemon.write_config(tenants=rows)
+        daemon.ctl("reload")
+        assert len(lines_of(daemon, "the key prefix changes")) == 1
+
+
+def test_where_on_a_cluster_asks_it():
+    with RedisCluster(replicas=0) as cluster, \
+            over(cluster, upstream={"kind": "redis-cluster"}) as daemon:
+        def where():
+            return daemon.ctl("where", "k").stdout.strip()
+
+        first = where()
+        assert first.startswith("not known yet") or first in [n.where for n in cluster.nodes], first
+        poll(lambda: where() == cluster.owner(slot_of(b"k")).where, 5, what="the owner's name")
+
+
 def test_where_names_the_server():
     with Redis() as server, over(server) as daemon:
         assert daemon.ctl("where", "k").stdout.strip() == server.where

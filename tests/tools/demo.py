@@ -33,13 +33,11 @@ def section_commands(title):
     return "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S))
 
 
-def wait_until_ready(script, log):
-    """Whoever types needs a moment; a script has to ask. The log says when it is ready."""
+def end_with_the_script(script, log):
+    """The README asks until it is ready; what is left is to end it whatever happens."""
     started = "2>%s &\n" % log
-    assert started in script, "the commands have changed"
-    return script.replace(started, started + "server=$!\ntrap 'kill $server' EXIT\n"
-                          "for i in $(seq 1000); do grep -q ready %s && break; "
-                          "sleep 0.01; done\n" % log)
+    assert started + "until grep -qs ready" in script, "the commands have changed"
+    return script.replace(started, started + "server=$!\ntrap 'kill $server' EXIT\n")
 
 
 def to_the_end(script):
@@ -51,7 +49,7 @@ def commands(port):
     script = section_commands("One minute")
     assert "./quickstart build\n" in script and "kill -HUP $!" in script, "the commands have changed"
     script = script.replace("./quickstart build\n", "").replace("11299", str(port))
-    script = wait_until_ready(script, "build/demo.log")
+    script = end_with_the_script(script, "build/demo.log")
     reload = "kill -HUP $!\n"
     script = script.replace(reload, reload + "for i in $(seq 1000); do "
                             "grep -q reloaded build/demo.log && break; sleep 0.01; done\n")
@@ -61,7 +59,7 @@ def commands(port):
 def hot_commands(port):
     """The hot key's, and the rows' behind them, whose server is the same."""
     script = section_commands("A hot key") + section_commands("Rows")
-    return to_the_end(wait_until_ready(script.replace("11299", str(port)), "build/hot.log"))
+    return to_the_end(end_with_the_script(script.replace("11299", str(port)), "build/hot.log"))
 
 
 def redis_commands(port):
@@ -71,7 +69,7 @@ def redis_commands(port):
     begun, ended = ">build/redis.log &\n", "redis-cli -p 11298 shutdown nosave\n"
     assert install and begun in script and script.endswith(ended), "the commands have changed"
     script = script.replace(install.group(), "").replace(" -t 8 ", " -t %d " % SECONDS)
-    script = wait_until_ready(script, "build/behind.log").replace("'kill $server'",
+    script = end_with_the_script(script, "build/behind.log").replace("'kill $server'",
                                                                  "'kill $server $redis'")
     script = script.replace(begun, begun + "redis=$!\ntrap 'kill $redis' EXIT\n"
                             "for i in $(seq 1000); do redis-cli -p 11298 ping >build/ping && break; "

@@ -68,6 +68,9 @@ static void test_servers_are_those_of_the_kind(void **state)
     static const struct complaint cases[] = {
         {"upstreams:\n  - {name: r, kind: redis}\n",
          "c.yaml:2: no servers for upstream 'r' (accepted: servers)\n"},
+        {"upstreams:\n  - {name: r, kind: redis, servers: [\"h:1\"]}\n",
+         "c.yaml:2: a value given for 'server of an upstream' (accepted: a mapping of options: "
+         "write {address: \"h:1\"})\n"},
         {"upstreams:\n  - {name: r, kind: redis-cluster}\n",
          "c.yaml:2: no servers for upstream 'r' (accepted: servers)\n"},
         {"upstreams:\n  - name: r\n    kind: redis\n    servers:\n      - {address: \"h:1\"}\n"
@@ -186,6 +189,39 @@ static void test_prefixes_that_are_seldom_meant(void **state)
     apphelp_warns(cases, HG_COUNT_OF(cases));
 }
 
+static void test_two_names_of_one_place(void **state)
+{
+    (void)state;
+#define TWIN "  - {name: s, kind: redis, servers: [{address: \"127.0.0.1:6379\"}]}\n"
+#define MEET                                                                                       \
+    ": their tenants have no prefixes against each other, and a flush of one empties both\n"
+    static const struct complaint cases[] = {
+        {REDIS TWIN "tenants:\n  - {name: a, upstream: r}\n  - {name: b, upstream: s}\n",
+         "warning: c.yaml:5: upstreams 'r' and 's' are the same database of 127.0.0.1:6379" MEET},
+        {REDIS TWIN "tenants:\n  - {name: a, upstream: r}\n"
+                    "  - {name: b, upstream: s, backend_database: 1}\n",
+         ""},
+        {REDIS TWIN "tenants:\n  - {name: a, upstream: r, key_prefix: \"a:\"}\n"
+                    "  - {name: b, upstream: s, key_prefix: \"b:\"}\n",
+         ""},
+        {REDIS "  - {name: s, kind: redis, servers: [{address: \"127.0.0.1:6380\"}]}\n"
+               "tenants:\n  - {name: a, upstream: r}\n  - {name: b, upstream: s}\n",
+         ""},
+        {CLUSTER "  - {name: s, kind: redis-cluster, servers: [{address: \"h:1\"}, {address: "
+                 "\"127.0.0.1:6379\"}]}\n"
+                 "tenants:\n  - {name: a, upstream: c}\n  - {name: b, upstream: s}\n",
+         "warning: c.yaml:5: upstreams 'c' and 's' are the same cluster" MEET},
+        {"upstreams:\n  - {name: m, kind: memcached, servers: [{address: \"h:1\"}, {address: "
+         "\"h:2\"}]}\n"
+         "  - {name: n, kind: memcached, servers: [{address: \"h:2\"}, {address: \"h:1\"}]}\n"
+         "  - {name: o, kind: memcached, servers: [{address: \"h:2\"}]}\n"
+         "tenants:\n  - {name: a, upstream: m}\n  - {name: b, upstream: n}\n"
+         "  - {name: c, upstream: o}\n",
+         "warning: c.yaml:3: upstreams 'm' and 'n' are the same servers" MEET},
+    };
+    apphelp_warns(cases, HG_COUNT_OF(cases));
+}
+
 static void test_other_time_outs_are_looked_at_too(void **state)
 {
     (void)state;
@@ -207,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_each_database_is_a_place_of_its_own),
         cmocka_unit_test(test_neighbours_are_counted_by_place),
         cmocka_unit_test(test_prefixes_that_are_seldom_meant),
+        cmocka_unit_test(test_two_names_of_one_place),
         cmocka_unit_test(test_other_time_outs_are_looked_at_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

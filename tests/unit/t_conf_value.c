@@ -207,6 +207,28 @@ static void test_a_wrong_name_brings_the_likely_one_and_all(void **state)
                                   "address, mode)");
     hg_conf_option_unknown(HG_CONF_SCOPE_LISTEN, "zzzzzz", &why);
     assert_string_equal(why.text, "unknown option 'zzzzzz' (accepted: address, mode)");
+    static const struct {
+        enum hg_conf_scope scope;
+        const char *name, *meant;
+    } rows[] = {
+        {HG_CONF_SCOPE_TENANT, "backend_db", "'backend_database'"},
+        {HG_CONF_SCOPE_TENANT, "backend_pass", "'backend_password'"},
+        {HG_CONF_SCOPE_TENANT, "database", "'backend_database'"},
+        {HG_CONF_SCOPE_TENANT, "user", "'backend_user'"},
+        {HG_CONF_SCOPE_TENANT, "password", "'backend_password'"},
+        {HG_CONF_SCOPE_TENANT, "password_file", "'backend_password_file'"},
+        {HG_CONF_SCOPE_TENANT, "reserve", "'reserved'"},
+        {HG_CONF_SCOPE_SERVER, "max_value_byte", "'max_value_bytes'"},
+        {HG_CONF_SCOPE_SERVER, "default_quota", NULL},
+    };
+    for (size_t i = 0; i < HG_COUNT_OF(rows); i++) {
+        hg_conf_option_unknown(rows[i].scope, rows[i].name, &why);
+        const char *meant = strstr(why.text, ", did you mean ");
+        assert_true((meant != NULL) == (rows[i].meant != NULL));
+        if (meant)
+            assert_memory_equal(meant + strlen(", did you mean "), rows[i].meant,
+                                strlen(rows[i].meant));
+    }
     for (int scope = 0; scope < HG_CONF_SCOPE_COUNT; scope++) {
         char name[200];
         memset(name, 'x', sizeof name - 1);

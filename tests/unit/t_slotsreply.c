@@ -129,7 +129,8 @@ static void t_hostile(void **state)
     static const struct {
         const char *text, *why;
     } rows[] = {
-        {"-ERR This instance has cluster support disabled\r\n", "cluster support disabled"},
+        {"-ERR This instance has cluster support disabled\r\n",
+         "cluster support disabled: use an upstream of kind redis"},
         {"-NOAUTH Authentication required.\r\n", "NOAUTH"},
         {"+OK\r\n", "something else"},
         {":5\r\n", "something else"},
