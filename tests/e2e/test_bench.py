@@ -28,11 +28,17 @@ def servers_in(folder):
     return found
 
 
+def heed_interrupts():
+    """In the child: what a shell starts in the background ignores SIGINT, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(tmp_path, *args):
     return subprocess.Popen(["/usr/bin/python3", COMPARE, "--build", BUILD, "--keys", "500",
                              "--warmup", "0.05", *args],
                             env={**os.environ, "TMPDIR": str(tmp_path)}, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            preexec_fn=heed_interrupts)
 
 
 def poll_until(question, seconds=10.0):
