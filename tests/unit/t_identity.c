@@ -83,7 +83,7 @@ static void t_a_database_follows_the_password(void **state)
     assert_int_equal(hg_identities_add_own(identities, 3, &first), 0);
     assert_int_equal(first, 1);
     for (int i = 0; i < 20; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "p%d", i);
         assert_int_equal(hg_identities_set_password(identities, text), 0);
         assert_int_equal(hg_identities_add_own(identities, 3, &id), 0);
