@@ -55,7 +55,7 @@ static void t_script_flush_under_way(void **state)
     (void)state;
     struct scene s;
     struct note *notes = calloc(MANY, sizeof *notes);
-    char expected[8];
+    char expected[16];
     scene_launch(&s, NULL);
     s.conf.pool_max_bytes = 64 * 1024 * 1024;
     scene_start(&s);
@@ -73,8 +73,9 @@ static void t_script_flush_under_way(void **state)
         note_ready(&s, &notes[i], HG_OP_APPEND, key);
         char *bytes = malloc(len);
         memset(bytes, 'x', len);
-        snprintf(bytes, 4, "%03d", i);
-        bytes[3] = '.';
+        char number[16];
+        snprintf(number, sizeof number, "%03d.", i);
+        memcpy(bytes, number, 4);
         notes[i].call.value = hg_span(bytes, len);
         struct hg_blob *blob = NULL;
         if (i % 6 == 0) {

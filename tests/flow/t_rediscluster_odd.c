@@ -60,8 +60,10 @@ static void odd_init(struct odd *odd)
         odd->s.seeds[i] = (struct hg_ring_server){node->address, 1};
         snprintf(odd->slots[i], sizeof odd->slots[i],
                  "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", node->port);
-        snprintf(odd->moved[i], sizeof odd->moved[i], "-MOVED 12182 %s\r\n", node->address);
-        snprintf(odd->ask[i], sizeof odd->ask[i], "-ASK 12182 %s\r\n", node->address);
+        char address[sizeof node->address];
+        memcpy(address, node->address, sizeof address);
+        snprintf(odd->moved[i], sizeof odd->moved[i], "-MOVED 12182 %s\r\n", address);
+        snprintf(odd->ask[i], sizeof odd->ask[i], "-ASK 12182 %s\r\n", address);
     }
     for (int i = 0; i < NODES; i++)
         odd->nodes[i].slots = odd->slots[0];
