@@ -82,6 +82,7 @@ static void t_every_slot(void **state)
     struct user users[2];
     clusterscene_init(&s, &cluster);
     clusterscene_start(&s);
+    uint64_t start_us = hg_now_us();
     for (uint32_t w = 0; w < 2; w++) {
         user_init(&users[w], &s, w, 2 * HG_KEYSLOTS, 300);
         for (uint32_t slot = 0; slot < HG_KEYSLOTS; slot++) {
@@ -107,7 +108,9 @@ static void t_every_slot(void **state)
         user_fini(&users[w]);
     }
     assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_MOVED), 0);
-    assert_int_equal(clusterscene_stat(&s, HG_REDISCLUSTER_REFRESHES), 1);
+    /* The first, and one every 30 s, which sanitizers may take. */
+    assert_in_range(clusterscene_stat(&s, HG_REDISCLUSTER_REFRESHES), 1,
+                    1 + (hg_now_us() - start_us) / 30000000);
     gives(&s, HG_OP_FLUSH, "", NULL, 0);
     clusterscene_fini(&s);
 }
