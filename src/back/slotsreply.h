@@ -8,7 +8,8 @@
 // none, other types than these, and a reply over HG_SLOTSREPLY_MAX_BYTES make the whole reply void.
 // A host that is empty or nil is that of the server that was asked. A node whose host is unknown
 // ("?"), or that has port 0, as one has whose address is lost (noaddr), is left out: its slots have
-// no owner. More than HG_SLOTS_NODES_MAX nodes: the others are left out too. Bytes may come in any pieces. hiredis' reader parses them; no tree is built.
+// no owner. More than HG_SLOTS_NODES_MAX nodes: the others are left out too. Bytes may come in any
+// pieces. hiredis' reader parses them; no tree is built.
 #ifndef HG_BACK_SLOTSREPLY_H
 #define HG_BACK_SLOTSREPLY_H
 

@@ -7,8 +7,8 @@
 // over the largest class goes back to the heap at once. Each list keeps at most HG_BLOB_KEEP_BYTES.
 // Classes are powers of two: a block is less than twice what was asked for, but for small ones.
 //
-// A pool and its blobs belong to one thread; the count is not atomic. What is handed from one thread
-// to another is a loose blob: nobody's, until the receiver adopts it.
+// A pool and its blobs belong to one thread; the count is not atomic. What is handed from one
+// thread to another is a loose blob: nobody's, until the receiver adopts it.
 #ifndef HG_BASE_BLOB_H
 #define HG_BASE_BLOB_H
 

@@ -4,10 +4,7 @@
 // For servers and proxies that speak nothing else, so that they can be measured in the same way.
 // The protocol has no opaque; instead the key that comes with a value is checked. Results are
 // counted under the binary protocol's status codes; SERVER_ERROR has 0x84's.
-#include "load/codec.h"
-
-/* A longer line is none of a memcached. */
-#define LINE_MAX_BYTES 4096
+#include "load/lines.h"
 
 /* Values longer than this load's largest that are still read, to say so. */
 #define BODY_SLACK (64u << 10)
@@ -161,46 +158,16 @@ static enum hg_load_outcome answer_line(struct hg_load_lane *lane,
     return HG_LOAD_WRONG;
 }
 
+static bool is_value(const uint8_t *at, size_t line_len)
+{
+    return begins(at, line_len, "VALUE ");
+}
+
+static const struct hg_load_lines lines = {is_value, answer_value, answer_line};
+
 static ssize_t answer(struct hg_load_conn *conn, const uint8_t *at, size_t len, uint64_t now_ns)
 {
-    struct hg_load_lane *lane = conn->lane;
-    size_t used = 0;
-    while (used < len) {
-        const uint8_t *reply = at + used;
-        size_t left = len - used;
-        const struct hg_load_pending *pending = &conn->ring[conn->head & conn->mask];
-        enum hg_load_op op = (enum hg_load_op)pending->op;
-        const uint8_t *feed = memchr(reply, '\n', left < LINE_MAX_BYTES ? left : LINE_MAX_BYTES);
-        if (conn->head == conn->tail || (feed == NULL && left >= LINE_MAX_BYTES) || feed == reply ||
-            (feed != NULL && feed[-1] != '\r')) {
-            hg_lane_wrong(lane, HG_LANE_WRONG_FRAMING, op, pending->key,
-                          "a line came that is no reply, or that no request waits for");
-            return -1;
-        }
-        if (feed == NULL) {
-            break;
-        }
-        size_t line_len = (size_t)(feed - reply) - 1;
-        ssize_t whole = (ssize_t)line_len + 2;
-        uint16_t status = 0;
-        enum hg_load_outcome outcome;
-        if (begins(reply, line_len, "VALUE ")) {
-            whole = answer_value(lane, pending, reply, line_len, left, &outcome);
-            if (whole < 0) {
-                return -1;
-            }
-            if (whole == 0) {
-                break;
-            }
-        } else {
-            outcome = answer_line(lane, pending, reply, line_len, &status);
-        }
-        hg_lane_tell(lane, op, outcome, hg_load_status_slot(status), now_ns - pending->sent_ns);
-        hg_lane_tell_series(lane, pending->group, outcome, hg_load_status_slot(status), now_ns);
-        conn->head++;
-        used += (size_t)whole;
-    }
-    return (ssize_t)used;
+    return hg_load_lines_answer(&lines, conn, at, len, now_ns);
 }
 
 const struct hg_load_codec hg_load_codec_text = {prepare, compose, answer};

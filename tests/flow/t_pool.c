@@ -295,7 +295,8 @@ static void t_unix_socket(void **state)
     assert_int_equal(solo_ask(&s, &note, "k"), HG_SUBMIT_TAKEN); /* connects at once */
     BENCH_UNTIL(&s.bench, note.done == 1);
     assert_string_equal(note.value, "v:k");
-    assert_string_equal(s.stores[0]->ops->where(s.stores[0], HG_SPAN_NONE, HG_SPAN_LIT("k")), s.fake.address);
+    assert_string_equal(s.stores[0]->ops->where(s.stores[0], HG_SPAN_NONE, HG_SPAN_LIT("k")),
+                        s.fake.address);
     unlink(path);
     solo_fini(&s);
 }
@@ -315,7 +316,8 @@ static void t_names(void **state)
     s.shared = hg_upstream_shared_new(&s.conf, resolver, 1, why);
     s.stores[0] = rig_store(&s.rigs[0], s.shared, 0, 2);
     solo_warm_up(&s);
-    assert_string_equal(s.stores[0]->ops->where(s.stores[0], HG_SPAN_NONE, HG_SPAN_LIT("k")), address);
+    assert_string_equal(s.stores[0]->ops->where(s.stores[0], HG_SPAN_NONE, HG_SPAN_LIT("k")),
+                        address);
     struct note note;
     fake_hang_up(&s.fake, 0);
     BENCH_UNTIL(&s.bench, solo_stat(&s, HG_UPSTREAM_CONNECTIONS) == 0);
