@@ -29,6 +29,10 @@ static uint64_t patience_end(void)
     return hg_now_us() + PATIENCE_US * (uint64_t)(scale < 1 ? 1 : scale);
 }
 
+/* Looks, 5 ms apart, in which all must agree: one message that is on its way may undo what they
+   have just agreed on. */
+#define AGREED_LOOKS 10
+
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
         uint64_t end_ = patience_end();                                                            \
@@ -414,5 +418,6 @@ void clusterd_close_slot(struct clusterd *cluster, uint32_t slot, uint32_t to)
         if (n != to && cluster->nodes[n].pid != 0 && clusterd_is_master(cluster, n))
             clusterd_do(cluster, n, "CLUSTER SETSLOT %d NODE %s", slot, cluster->nodes[to].id);
     }
-    UNTIL(agree(cluster, slot, to));
+    unsigned in_a_row = 0;
+    UNTIL((in_a_row = agree(cluster, slot, to) ? in_a_row + 1 : 0) == AGREED_LOOKS);
 }
