@@ -57,7 +57,8 @@ static void answers(void **state)
     struct ask set = run(world, HG_OP_SET, "k", HG_SPAN_LIT("abc"), 0, 0);
     assert_int_equal(set.result.status, HG_STATUS_SUCCESS);
     assert_true(set.result.cas > 0);
-    assert_string_equal(set.result.server, world->store->ops->where(world->store, HG_SPAN_NONE, HG_SPAN_NONE));
+    assert_string_equal(set.result.server,
+                        world->store->ops->where(world->store, HG_SPAN_NONE, HG_SPAN_NONE));
 
     struct ask get = run(world, HG_OP_GET, "k", HG_SPAN_NONE, 0, 0);
     assert_int_equal(get.result.item_flags, 0xa1b2c3d4);
