@@ -143,11 +143,3 @@ void hg_topology_why(struct hg_topology *topology, char *ret_why, size_t room)
     snprintf(ret_why, room, "%s", topology->why);
     pthread_mutex_unlock(&topology->lock);
 }
-
-uint32_t hg_topology_uncovered(struct hg_topology *topology)
-{
-    pthread_mutex_lock(&topology->lock);
-    uint32_t uncovered = topology->map.uncovered;
-    pthread_mutex_unlock(&topology->lock);
-    return uncovered;
-}

@@ -79,7 +79,5 @@ void hg_topology_copy(struct hg_topology *topology, struct hg_topology_map *ret)
 /* Server that was named last as one that may know, or HG_SLOTS_NONE. */
 uint32_t hg_topology_hint(struct hg_topology *topology);
 void hg_topology_why(struct hg_topology *topology, char *ret_why, size_t room);
-/* Slots without an owner. */
-uint32_t hg_topology_uncovered(struct hg_topology *topology);
 
 #endif
