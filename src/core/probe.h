@@ -1,0 +1,100 @@
+// probe - how many execution tickets an upstream has: fixed, by probing, or adaptive
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   each interval:  what was seen (struct hg_probe_seen) ─► hg_probe_step ─► sizes of both holders
+//
+// PROBING is the machine of MongoDB's execution control, as documented: from `stable` it goes `up`
+// when a holder was exhausted, else `down`, and keeps a share of the step when more was finished. A
+// forced step of one is clamped again (the original probes at max + 1 and min - 1).
+//
+// ADAPTIVE is the same machine with three changes: a step is accepted only if the gain exceeds the
+// noise; it probes down also while exhausted, when queueing delay or service time has risen, and
+// accepts if nothing was lost beyond the noise; steps grow while they succeed, and a stall of the
+// backend halves the size. It starts at the maximum.
+//
+// Pure: the time is an argument, and nothing is random. Belongs to one thread.
+#ifndef HG_CORE_PROBE_H
+#define HG_CORE_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/ticket.h"
+
+enum hg_probe_control { HG_PROBE_ADAPTIVE, HG_PROBE_PROBING, HG_PROBE_FIXED };
+enum hg_probe_state { HG_PROBE_STABLE, HG_PROBE_UP, HG_PROBE_DOWN };
+
+/* Options; may change at any time. Sizes are tickets. */
+struct hg_probe_conf {
+    enum hg_probe_control control;
+    uint32_t interval_us;                 /* between two steps */
+    uint32_t read_tickets, write_tickets; /* fixed */
+    uint32_t initial;                     /* total of both; 0: 2 x cores. Probing only */
+    uint32_t cores;
+    uint32_t min, max;       /* of each holder */
+    double read_write_ratio; /* share of reads, 0 to 1 */
+    double weight;           /* of the newest size in the moving average, above 0 to 1 */
+    double step;             /* multiple, 0.01 to 0.5 */
+};
+
+/* What was seen of one holder since the step before. */
+struct hg_probe_holder_seen {
+    int64_t peak;          /* most tickets out at a time */
+    int64_t out;           /* now, stranded ones included */
+    uint64_t finished;     /* requests that gave their ticket back after an answer, exempt ones,
+                              evicted ones and late answers to those not counted */
+    uint64_t service_us;   /* sum of the time that these held their tickets */
+    uint64_t waiting;      /* requests that wait for a ticket now */
+    uint64_t queue_min_us; /* smallest sojourn in line; 0 when nobody had to wait */
+};
+
+struct hg_probe_seen {
+    uint64_t now_us;
+    struct hg_probe_holder_seen holder[HG_TICKET_KINDS];
+    uint64_t oldest_us; /* how long the oldest request without an answer has been with the store */
+};
+
+/* Counted since the beginning; names of MongoDB's `monitor` section. */
+struct hg_probe_stats {
+    uint64_t probed_stable, probed_up, probed_down;
+    uint64_t increased, decreased;               /* times */
+    uint64_t amount_increased, amount_decreased; /* tickets, both holders */
+    uint64_t stalls;
+};
+
+/* Of the adaptive control. What it holds is its own affair. */
+struct hg_probe_adaptive {
+    double noise;           /* relative standard deviation of the throughput of stable intervals */
+    double base_service_us; /* mean service time when nothing queued in the store */
+    double step;            /* the next one's size, a multiple */
+    double history[8];      /* throughput of recent stable intervals, a second */
+    uint32_t history_count, history_at;
+    uint32_t successes; /* steps that were accepted in a row */
+    uint32_t waited;    /* intervals since the last step that was not accepted */
+    uint32_t idle;      /* intervals in which nothing was finished though something is out */
+    double settled;     /* throughput that the present size was accepted for */
+};
+
+struct hg_probe {
+    struct hg_probe_conf conf;
+    enum hg_probe_state state;
+    double stable_size;             /* total, with fractions */
+    double stable_throughput;       /* requests a second */
+    uint64_t last_us;               /* 0: no step yet */
+    uint32_t size[HG_TICKET_KINDS]; /* in force */
+    struct hg_probe_stats stats;
+    struct hg_probe_adaptive adaptive;
+};
+
+/* Takes over the options and sets the sizes to begin with. */
+void hg_probe_init(struct hg_probe *probe, const struct hg_probe_conf *conf);
+/* New options: what is out of bounds is clamped, another control begins anew. */
+void hg_probe_configure(struct hg_probe *probe, const struct hg_probe_conf *conf);
+/* One step; probe->size holds what is to be in force. Nothing when no time has passed. */
+void hg_probe_step(struct hg_probe *probe, const struct hg_probe_seen *seen);
+
+/* Sizes of a total: reads by the ratio, writes the rest, each within its bounds. */
+void hg_probe_split(const struct hg_probe_conf *conf, double total, uint32_t size[HG_TICKET_KINDS]);
+const char *hg_probe_state_name(enum hg_probe_state state);
+
+#endif

@@ -1,0 +1,90 @@
+// ticketline - the requests of one worker that wait for a ticket of one holder
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   tenants with waiters:  shop ──► mugs ──► web          by deficit round robin
+//                           │        │        │
+//   each: waiters          w w w     w       w w          oldest first; under overload newest first
+//
+// Overload: for 100 ms no waiter that was served or gave up had waited less than 5 ms, and the line
+// was never empty (CoDel's signal: the minimum of the sojourn times). Then the newest is served
+// first, and a waiter gives up after overload_wait, counted from when its bytes may have come
+// (`came_us`), not from when it was looked at: what lay behind another waiting request of its
+// client is as old as that. It ends when the line is empty, or a sojourn under 5 ms is seen.
+//
+// Deficit round robin: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served
+// while that covers the cost of its next waiter; what is left over is kept while it has waiters.
+//
+// Pure; belongs to its worker's thread. Sources: CoDel (RFC 8289), adaptive LIFO, deficit round
+// robin (Shreedhar and Varghese).
+#ifndef HG_CORE_TICKETLINE_H
+#define HG_CORE_TICKETLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/list.h"
+
+#define HG_TICKETLINE_QUANTUM   16     /* units of cost a turn */
+#define HG_TICKETLINE_WINDOW_US 100000 /* over which the minimum sojourn is taken */
+#define HG_TICKETLINE_TARGET_US 5000   /* a minimum above this is overload */
+
+/* One tenant's place in one line; in the lane of the tenant, zeroed by hg_ticketline_tenant_init.
+ */
+struct hg_ticketline_tenant {
+    struct hg_list node;    /* in the line's, while it has waiters */
+    struct hg_list waiters; /* oldest first */
+    uint32_t count;
+    int64_t deficit;
+    bool in_turn; /* the quantum of this turn was added */
+};
+
+struct hg_ticketline_waiter {
+    struct hg_list node;
+    struct hg_ticketline_tenant *tenant;
+    uint64_t since_us;    /* waits since */
+    uint64_t came_us;     /* its bytes came no earlier; at most since_us */
+    uint64_t deadline_us; /* since_us + queue time-out, or the request's, whichever is first */
+    uint32_t cost;        /* units; at least 1 */
+};
+
+struct hg_ticketline_conf {
+    uint64_t overload_wait_us; /* how long a waiter waits while there is overload */
+};
+
+struct hg_ticketline {
+    struct hg_list tenants;
+    uint32_t count;
+    bool overloaded;
+    uint64_t window_us;   /* beginning of the window */
+    uint64_t min_us;      /* smallest sojourn in it; UINT64_MAX: none seen */
+    uint64_t last_min_us; /* of the window before, for statistics; 0: none, or it was empty */
+    uint64_t next_us;     /* no waiter gives up before */
+};
+
+void hg_ticketline_init(struct hg_ticketline *line);
+void hg_ticketline_tenant_init(struct hg_ticketline_tenant *tenant);
+
+/* A waiter gets in line; all but `node` and `tenant` is set by the caller. */
+void hg_ticketline_push(struct hg_ticketline *line, const struct hg_ticketline_conf *conf,
+                        struct hg_ticketline_tenant *tenant, struct hg_ticketline_waiter *waiter,
+                        uint64_t now_us);
+/* Takes out the one whose turn it is, and counts its sojourn; NULL: nobody waits. The caller has a
+   ticket for it. */
+struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line, uint64_t now_us);
+/* Takes out one that does not wait any longer: its client, or its tenant, has gone. */
+void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waiter *waiter,
+                          uint64_t now_us);
+/* Takes out one whose time is over; NULL: there is none. Call it until then. */
+struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
+                                                  const struct hg_ticketline_conf *conf,
+                                                  uint64_t now_us);
+/* When the time of a waiter that got in line with these would be over: in the past or now, and it
+   need not get in line at all. */
+uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,
+                              const struct hg_ticketline_conf *conf,
+                              const struct hg_ticketline_waiter *waiter);
+/* The window goes on though nothing else happens; each few milliseconds while somebody waits. */
+void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us);
+
+#endif
