@@ -23,6 +23,9 @@
 //     submits behind it from there go along; one that is
 //     submitted later takes a new one.
 //   - a store is not drained or freed from within on_done or on_room.
+//   - a call with a ticket that is given up (cancelled, timed out) while its server still owes an
+//     answer leaves its slot stranded: on_strand(kind, +1). When that answer has come and was
+//     dropped, or the connection has ended, on_strand(kind, -1). Both from within the store.
 #ifndef HG_BACK_STORE_H
 #define HG_BACK_STORE_H
 
@@ -93,8 +96,10 @@ struct hg_call {
     enum hg_op op;
     uint32_t tenant_id; /* embedded store: which key space */
     uint32_t
-        identity; /* as whom it goes to the server, see back/identity.h; 0: the upstream's own */
-    bool row;     /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
+        identity;    /* as whom it goes to the server, see back/identity.h; 0: the upstream's own */
+    bool row;        /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
+    bool quarantine; /* it passed a bind throttle: away from everybody else's, see pool.h */
+    uint8_t ticket;  /* 1 + enum hg_ticket_kind of the execution ticket it runs under; 0: none */
     uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
@@ -176,6 +181,10 @@ struct hg_store_ops {
 
 struct hg_store {
     const struct hg_store_ops *ops;
+    /* Slots that became stranded (+1) or were freed (-1); NULL: nobody listens. Set by the user of
+       the store, before the first call. */
+    void (*on_strand)(void *ctx, unsigned kind, int change);
+    void *strand_ctx;
 };
 
 #endif
