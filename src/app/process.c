@@ -378,6 +378,10 @@ static int set_up(struct hg_process *process)
     if (getrandom(&process->front.hash_seed, sizeof process->front.hash_seed, 0) < 0)
         return -errno;
     hg_cursors_init(&process->front.cursors);
+    rc = hg_gate_holder_init(&process->front.ingress, HG_GATE_INGRESS, process->front.worker_count,
+                             0);
+    if (rc != 0)
+        return rc;
     process->resolver = hg_resolver_new();
     rc = hg_hotkeys_init(&process->hotkeys, &process->front);
     if (rc == 0)
@@ -430,6 +434,7 @@ static void tear_down(struct hg_process *process)
 {
     hg_listeners_free(process->listeners);
     hg_cursors_fini(&process->front.cursors);
+    hg_gate_holder_fini(&process->front.ingress);
     hg_directory_unref(process->directory);
     if (process->resolver != NULL)
         hg_resolver_free(process->resolver);

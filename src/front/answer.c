@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "front/gate.h"
 #include "front/table.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
@@ -186,6 +187,8 @@ void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t 
         log_slow(request, total_us, outcome, server);
     if (request->state == HG_REQUEST_SENT)
         hg_counter_sub(&worker->in_flight, 1);
+    if (HG_LIKELY(request->tickets != 0))
+        hg_gate_leave(request, outcome <= HG_OUTCOME_STORE_ERROR);
 }
 
 void hg_answer_usage(struct hg_request *request, struct hg_answer_parts *parts)

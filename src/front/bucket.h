@@ -17,6 +17,8 @@
 #include "base/span.h"
 #include "core/held.h"
 #include "core/readcost.h"
+#include "core/ticketline.h"
+#include "front/gateshare.h"
 
 #define HG_BUCKET_NAME_MAX      100
 #define HG_TABLE_SESSIONS       100 /* unless it is told otherwise */
@@ -64,7 +66,9 @@ struct hg_lane {
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
-    struct hg_list used;          /* in the worker's list of lanes with users */
+    struct hg_list used;                          /* in the worker's list of lanes with users */
+    struct hg_gate_tally tallies[HG_GATE_PLACES]; /* its tickets */
+    struct hg_ticketline_tenant queues[HG_GATE_PLACES]; /* its requests in line for one */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
@@ -78,8 +82,11 @@ struct hg_bucket {
     _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
     char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
-    _Atomic int credit_mode;   /* enum hg_mode */
-    _Atomic int reject_status; /* enum hg_reject */
+    _Atomic int credit_mode;         /* enum hg_mode */
+    _Atomic int reject_status;       /* enum hg_reject */
+    _Atomic int ticket_mode;         /* enum hg_mode */
+    _Atomic int bind_mode;           /* enum hg_mode */
+    _Atomic unsigned bind_min_bytes; /* shorter keys are never evicted or throttled */
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;

@@ -13,6 +13,7 @@
 #include "core/units.h"
 #include "front/answer.h"
 #include "front/dispatch_in.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
 #include "front/job.h"
@@ -94,6 +95,7 @@ static void on_room(struct hg_call *call)
     struct hg_session *session = request->session;
     request->queue_us += session->worker->loop.now_us - request->hold_us;
     session->wait = HG_WAIT_NONE;
+    hg_gate_room_end(request);
     /* At once: who submits again from here keeps his place in the store's queue. */
     hg_session_run_some(session);
 }
@@ -212,7 +214,10 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->value_len = (uint32_t)hg_frame_value(frame).len;
     request->features = (uint16_t)session->features;
     request->state = HG_REQUEST_WAITING;
-    request->admitted = request->impersonated = false;
+    request->admitted = request->impersonated = request->in_backlog = false;
+    request->tickets = 0;
+    call->ticket = 0;
+    call->quarantine = false;
     request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
     size_t head =
         frame->key.len < sizeof request->key_head ? frame->key.len : sizeof request->key_head;
@@ -315,6 +320,9 @@ static enum hg_step submit_guarded(struct hg_session *session, struct hg_request
 static enum hg_step submit(struct hg_session *session, struct hg_request *request)
 {
     struct hg_worker *worker = session->worker;
+    bool waits;
+    if (HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = store_of(worker, request->lane->bucket);
     if (HG_UNLIKELY(store == NULL)) {
         hg_answer_refusal(request, &no_store);
@@ -358,6 +366,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     request->hold_us = worker->loop.now_us;
     session->waiting = request;
     session->wait = HG_WAIT_ROOM;
+    hg_gate_room_begin(request);
     return HG_STEP_WAIT;
 }
 

@@ -88,6 +88,8 @@ struct hg_front {
     struct hg_mailbox *main;   /* where workers report to */
     uint64_t start_us;
     uint64_t hash_seed; /* random, for hashes of keys */
+    struct hg_gate_holder ingress;
+    _Atomic bool ingress_enabled;
     struct hg_hot_front hot;
     struct hg_cursors cursors; /* sessions of queries */
     const char *version;       /* "N.N.N" */

@@ -3,6 +3,7 @@
 #include "front/table.h"
 
 #include "core/units.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/table_in.h"
 #include "proto/hello.h"
@@ -256,6 +257,10 @@ static enum hg_step run(struct hg_session *session, struct hg_request *request)
     struct hg_table *table = request->table;
     struct hg_worker *worker = session->worker;
     struct hg_refusal why;
+    bool waits;
+    /* The end of a session touches no store. */
+    if (table->kind != HG_TABLE_END && HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = hg_dispatch_store(worker, request->lane->bucket, &why);
     if (store == NULL) {
         hg_table_answer_refusal(table, &why);

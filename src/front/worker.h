@@ -69,6 +69,13 @@ struct hg_worker {
     struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, drain_letter;
+    struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of stores that are open, or drain */
+    struct hg_gate_line *ingress;
+    struct hg_list lines_waiting; /* lines with somebody in them */
+    struct hg_timer line_timer;
+    bool line_timer_armed;
+    struct hg_letter gate_letter;
+    _Atomic bool gate_posted;
     struct hg_hot_worker hot;
     struct hg_tables tables;
     _Atomic bool tick_posted;
