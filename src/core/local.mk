@@ -11,4 +11,6 @@ libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
 	src/core/keythrottle.h src/core/keylist.h src/core/balance.h src/core/balance_types.h \
 	src/core/balance_in.h src/core/balance.c src/core/balance_quota.c src/core/balance_plan.c \
 	src/core/balance_tick.c \
-	src/core/leaseplan.c src/core/leaseplan.h
+	src/core/leaseplan.c src/core/leaseplan.h \
+	src/core/bindevent.c src/core/bindevent.h src/core/bindthrottle.c src/core/bindthrottle.h \
+	src/core/bindwatch.c src/core/bindwatch.h
