@@ -12,10 +12,10 @@
 #define WRITE    2
 #define KINDS    2
 #define CALLS    64
-#define RUN_US   500000
-#define ASKED    3500   /* as many requests as the fake keeps, about */
-#define HANGUP   3000   /* one step in so many */
-#define PAUSE_US 100000 /* the server does nothing for so long, now and then */
+#define RUN_US   800000
+#define ASKED    3500  /* as many requests as the fake keeps, about */
+#define HANGUP   8000  /* one step in so many */
+#define PAUSE_US 40000 /* the server does nothing for so long, now and then */
 
 /* Who listens to the stores. */
 struct tally {
@@ -341,12 +341,12 @@ static void step(struct chaos *chaos)
     if (!chaos->busy[i]) {
         if (solo->fake.count < ASKED && dice(6) == 0)
             ask_something(chaos, i);
-    } else if (dice(20) == 0) {
+    } else if (dice(100) == 0) {
         cancel(&chaos->notes[i]);
         chaos->busy[i] = false;
         chaos->given_up++;
     }
-    if (dice(2000) == 0)
+    if (dice(3000) == 0)
         chaos->paused_us = hg_now_us() + dice(PAUSE_US);
     if (hg_now_us() > chaos->paused_us && dice(4) == 0)
         answer_some(&solo->fake);
@@ -387,8 +387,9 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
     solo_init(solo, workers);
     solo->conf.pool_depth = 8;
     solo->conf.pool_max_connections = connections;
-    solo->conf.times.backend_timeout_ms = 60;
+    solo->conf.times.backend_timeout_ms = 30;
     solo->conf.times.queue_timeout_ms = 60;
+    solo->conf.times.reconnect_max_ms = 5;
     solo_start(solo, connections);
     listen_to(solo, &chaos.tally);
     uint64_t end_us = hg_now_us() + RUN_US * bench_scale();
@@ -407,7 +408,7 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
     assert_int_equal(chaos.tally.below, 0);
     print_message("%u calls answered, %u given up, %u late, %u slots stranded\n", chaos.answered,
                   chaos.given_up, chaos.late, chaos.tally.told);
-    assert_true(chaos.answered > 20 && chaos.given_up > 20 && chaos.tally.told > 20);
+    assert_true(chaos.answered > 20 && chaos.given_up > 20 && chaos.tally.told > 10);
 }
 
 static void t_chaos(void **state)
