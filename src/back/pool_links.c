@@ -1,6 +1,7 @@
 // pool_links - the connections of one worker to one server: making, losing, probing, closing
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/pool_in.h"
+#include "back/remote.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -320,6 +321,12 @@ static void on_again(struct hg_link *link, struct hg_call *call, const struct hg
     pool->conf->on_again(pool->conf->store, pool, link, call, reply);
 }
 
+static void on_strand(struct hg_link *link, uint8_t ticket, int change)
+{
+    const struct hg_pool *pool = link->pool;
+    hg_store_strand(&pool->conf->store->base, ticket, change);
+}
+
 const struct hg_link_owner hg_pool_link_owner = {
     .on_ready = on_ready,
     .on_room = on_room,
@@ -327,6 +334,7 @@ const struct hg_link_owner hg_pool_link_owner = {
     .on_timeout = on_timeout,
     .on_again = on_again,
     .on_end = on_end,
+    .on_strand = on_strand,
 };
 
 /* The breaker has opened: what is up is of no use, and the probe is to be the only connection. */

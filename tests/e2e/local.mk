@@ -1,7 +1,7 @@
 # tests/e2e: the built daemon against real servers and real clients. `make check-e2e` runs it all;
 # E2E_FLAGS are passed on, for example E2E_FLAGS='-k credits'.
-e2e_programs = ring_writer scenario_c probe_c
-check_PROGRAMS += $(e2e_programs)
+e2e_programs = ring_writer scenario_c probe_c tests/lib/slowstore
+check_PROGRAMS += ring_writer scenario_c probe_c
 
 ring_writer_SOURCES = tests/e2e/clients/ring_writer.c
 ring_writer_CFLAGS = $(AM_CFLAGS) $(MEMCACHED_CFLAGS)

@@ -61,7 +61,9 @@ struct crew {
     struct hg_upstream_shared *shared;
     uint32_t workers, chain;
     bool storms;
-    _Atomic int phase; /* 1: the owner leaves, 2: all leave */
+    _Atomic int64_t stranded;
+    _Atomic uint64_t strands; /* times that a slot became so */
+    _Atomic int phase;        /* 1: the owner leaves, 2: all leave */
     struct worker list[WORKERS_MAX];
 };
 
@@ -69,6 +71,15 @@ static uint32_t next_random(struct worker *worker)
 {
     worker->seed = worker->seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(worker->seed >> 33);
+}
+
+static void on_strand(void *ctx, unsigned kind, int change)
+{
+    struct crew *crew = ctx;
+    (void)kind;
+    atomic_fetch_add_explicit(&crew->stranded, change, memory_order_relaxed);
+    if (change > 0)
+        atomic_fetch_add_explicit(&crew->strands, 1, memory_order_relaxed);
 }
 
 static void unlink_step(struct client *client, struct step *step)
@@ -135,6 +146,7 @@ static void go_on(struct client *client)
     memcpy(step->value, step->expected, strlen(step->expected));
     client->number++;
     step->call = (struct hg_call){.op = is_get ? HG_OP_GET : HG_OP_SET,
+                                  .ticket = is_get ? 1 : 2,
                                   .key = hg_span_str(step->key),
                                   .now_us = step->since_us,
                                   .on_done = on_done,
@@ -184,6 +196,8 @@ static void *work(void *arg)
     struct crew *crew = worker->crew;
     rig_init(&worker->rig);
     worker->store = rig_store(&worker->rig, crew->shared, worker->index, 2);
+    worker->store->on_strand = on_strand;
+    worker->store->strand_ctx = crew;
     while (atomic_load(&crew->phase) == 0 ||
            (worker->index > 0 && atomic_load(&crew->phase) == 1)) {
         uint64_t before = worker->answered;
@@ -271,6 +285,7 @@ static void crew_stop(struct crew *crew)
         const struct hg_upstream_counters *counters = &crew->shared->servers[0].counters[w];
         assert_int_equal(hg_counter_get(&counters->values[HG_UPSTREAM_REQUESTS]) > 0, w == 0);
     }
+    assert_int_equal(atomic_load(&crew->stranded), 0);
     assert_int_equal(rig_stat(crew->shared, 0, HG_UPSTREAM_BAD_REPLIES), 0);
     assert_int_equal(rig_stat(crew->shared, 0, HG_UPSTREAM_CONNECTIONS), 0);
     assert_true(rig_stat(crew->shared, 0, HG_UPSTREAM_CONNECTS) <= 2);
@@ -314,6 +329,8 @@ static void t_storms(void **state)
     daemon_put_down(&daemon_one);
     for (uint32_t w = 0; w < 4; w++)
         assert_true(crew.list[w].cancelled > 0);
+    print_message("%llu slots stranded\n", (unsigned long long)atomic_load(&crew.strands));
+    assert_true(atomic_load(&crew.strands) > 0);
 }
 
 /* Answers one request a millisecond. */
