@@ -27,6 +27,7 @@
 struct hg_upstream;
 struct hg_hotshare;
 struct hg_hotlist;
+struct hg_bindthrottle;
 struct hg_hottenant;
 
 enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
@@ -48,8 +49,9 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 /* One worker's part of a bucket; written by that worker only. */
 struct hg_lane {
     /* Looked at by every request, as the counters that follow. */
-    struct hg_hotshare *hot;     /* its hot keys of this epoch; NULL: nothing was counted yet */
-    struct hg_hotlist *hot_list; /* its throttled keys; NULL: none */
+    struct hg_hotshare *hot;       /* its hot keys of this epoch; NULL: nothing was counted yet */
+    struct hg_hotlist *hot_list;   /* its throttled keys; NULL: none */
+    struct hg_bindthrottle *binds; /* its evicted keys; NULL: none */
 #define HG_LANE(name, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
@@ -69,6 +71,7 @@ struct hg_lane {
     struct hg_list used;                          /* in the worker's list of lanes with users */
     struct hg_gate_tally tallies[HG_GATE_PLACES]; /* its tickets */
     struct hg_ticketline_tenant queues[HG_GATE_PLACES]; /* its requests in line for one */
+    struct hg_list bound;         /* in the worker's list of lanes with evicted keys */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
 

@@ -13,6 +13,7 @@
 #include "core/units.h"
 #include "front/answer.h"
 #include "front/dispatch_in.h"
+#include "front/bind.h"
 #include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
@@ -215,6 +216,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->features = (uint16_t)session->features;
     request->state = HG_REQUEST_WAITING;
     request->admitted = request->impersonated = request->in_backlog = false;
+    request->bind_passed = false;
     request->tickets = 0;
     call->ticket = 0;
     call->quarantine = false;
@@ -261,6 +263,31 @@ static bool refuse_hot_key(struct hg_session *session, struct hg_request *reques
                                  hg_span_str(words.members), HG_SPAN_NONE};
     hg_answer_refusal(request, &refusal);
     return true;
+}
+
+/* ---- evicted keys ---- */
+
+bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request)
+{
+    uint8_t room[HG_HOTKEY_KEY_MAX];
+    struct hg_bindthrottle_key key;
+    struct hg_bind_words words;
+    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
+    if (!hg_bind_of(request, room, &key))
+        return false;
+    switch (hg_bind_decide(session, request->lane, &key, exempt, &words)) {
+    case HG_BIND_REFUSE:
+        hg_answer_refusal(request, &(struct hg_refusal){HG_STATUS_BIND_THROTTLE,
+                                                        HG_OUTCOME_BIND_THROTTLED, words.text,
+                                                        hg_span_str(words.members), HG_SPAN_NONE});
+        return true;
+    case HG_BIND_PASS:
+        request->bind_passed = request->call.quarantine = true;
+        request->bind_change = session->bind_change;
+        return false;
+    default:
+        return false;
+    }
 }
 
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
@@ -522,6 +549,8 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
         return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
     if (HG_UNLIKELY(lane->hot_list != NULL) && refuse_hot_key(session, request, frame->key))
+        return HG_STEP_NEXT;
+    if (HG_UNLIKELY(lane->binds != NULL) && hg_dispatch_refuse_bind(session, request))
         return HG_STEP_NEXT;
     fill_call(request, frame, blob);
     bool waits;

@@ -62,6 +62,17 @@ void hg_dispatch_refuse_ended(struct hg_session *session)
     hg_answer_refusal(request, &refusal);
 }
 
+void hg_dispatch_evict(struct hg_request *request, const struct hg_refusal *refusal)
+{
+    if (request->session->waiting == request) {
+        end_wait(request->session);
+        hg_answer_refusal(request, refusal);
+    } else {
+        leave_store(request);
+        hg_answer_evicted(request, refusal);
+    }
+}
+
 void hg_dispatch_cancel(struct hg_request *request)
 {
     struct hg_worker *worker = request->session->worker;

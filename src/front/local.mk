@@ -15,4 +15,5 @@ libfront_a_SOURCES = src/front/answer.c src/front/answer.h src/front/answer_cost
 	src/front/listener.c src/front/listener.h src/front/outcome.def src/front/request.h \
 	src/front/session.c src/front/session.h src/front/session_identity.c src/front/worker.c \
 	src/front/worker.h src/front/worker_stats.h \
-	src/front/gate.c src/front/gate.def src/front/gate.h src/front/gateshare.c src/front/gateshare.h
+	src/front/gate.c src/front/gate.def src/front/gate.h src/front/gateshare.c src/front/gateshare.h \
+	src/front/bind.c src/front/bind.h src/front/bindboard.h src/front/evict.c src/front/evict.h

@@ -41,6 +41,8 @@ struct hg_request {
     struct hg_charge charge;
     struct hg_list run;               /* in its gate's list, while it has an execution ticket */
     uint64_t ticket_us;               /* has that since */
+    double bind_change;               /* that its passing the bind throttle made to X */
+    uint32_t bind_hash;               /* of a table request: that of front/hot for its row */
     uint64_t start_us;                /* first looked at */
     uint64_t hold_us;                 /* began to wait (credits, then room) */
     uint64_t throttle_us;             /* was held for credits */
@@ -55,6 +57,7 @@ struct hg_request {
     bool impersonated;
     bool follows; /* waits for room behind an earlier request of its client for the same key */
     bool unmetered;
+    bool bind_passed;   /* it is the one in X for its key */
     bool in_backlog;    /* waits for room, and is counted so */
     uint8_t tickets;    /* HG_TICKETS_*, see gate.h */
     uint32_t value_len; /* of the request */

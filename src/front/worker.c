@@ -12,6 +12,7 @@
 #include "back/rows.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/bind.h"
 #include "front/dispatch.h"
 #include "front/gate.h"
 #include "front/held.h"
@@ -140,6 +141,8 @@ static void on_timer(struct hg_timer *timer)
     struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
     hg_held_expire(worker);
     hg_gates_publish(worker);
+    if (worker->timer_count % 2 == 0)
+        hg_binds_sweep(worker);
     hg_tables_tick(worker);
     if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
         return;
@@ -379,6 +382,7 @@ void hg_worker_close(struct hg_worker *worker)
 {
     worker->stopping = true; /* letters may still come, and find nothing to do */
     hg_hot_close(worker);
+    hg_binds_close(worker);
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
@@ -407,6 +411,7 @@ static void free_parts(struct hg_worker *worker)
 {
     hg_loop_timer_fini(&worker->timer);
     hg_gates_close(worker);
+    hg_binds_free(worker);
     hg_tables_close(worker);
     hg_directory_unref(worker->directory);
     hg_out_pool_fini(&worker->outs);
@@ -450,6 +455,8 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
     rc = hg_loop_timer_init(&worker->loop, &worker->timer, HG_WORKER_TIMER_US, on_timer);
     if (rc == 0)
         rc = hg_gates_open(worker);
+    if (rc == 0)
+        rc = hg_binds_open(worker);
     if (rc == 0)
         rc = hg_tables_open(worker);
     if (rc == 0)

@@ -10,6 +10,7 @@
 
 #include "base/hist.h"
 #include "base/slab.h"
+#include "front/bindboard.h"
 #include "front/directory.h"
 #include "front/front.h"
 #include "front/hotshare.h"
@@ -74,6 +75,8 @@ struct hg_worker {
     struct hg_list lines_waiting; /* lines with somebody in them */
     struct hg_timer line_timer;
     bool line_timer_armed;
+    struct hg_list lanes_bound; /* lanes with evicted keys */
+    struct hg_bind_board bind_board;
     struct hg_letter gate_letter;
     _Atomic bool gate_posted;
     struct hg_hot_worker hot;
