@@ -14,3 +14,6 @@ libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
 	src/core/leaseplan.c src/core/leaseplan.h \
 	src/core/bindevent.c src/core/bindevent.h src/core/bindthrottle.c src/core/bindthrottle.h \
 	src/core/bindwatch.c src/core/bindwatch.h
+	src/core/balance_tick.c src/core/ticket.c src/core/ticket.h src/core/ticketline.c \
+	src/core/ticketline.h \
+	src/core/leaseplan.c src/core/leaseplan.h

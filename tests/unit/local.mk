@@ -415,3 +415,12 @@ tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
 tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
+
+# Tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_ticket
+endif
+HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
+tests_unit_t_ticket_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticket_LDADD = $(HG_TICKET_TEST_LIBS)
