@@ -35,4 +35,5 @@ libapp_a_SOURCES = \
 	src/app/yamldoc.c src/app/yamldoc.h \
 	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
 	src/app/publish.c src/app/rights.c src/app/rights.h src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
-	src/app/stats_hotkeys.c src/app/stats_round.c src/app/upstreams.c
+	src/app/stats_hotkeys.c src/app/stats_round.c src/app/upstreams.c \
+	src/app/gates.c src/app/gates.h src/app/binds.c src/app/binds.h

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "app/binds.h"
 #include "app/conf.h"
 #include "app/hotkeys.h"
 #include "app/state.h"
@@ -55,7 +56,7 @@ struct hg_process {
 
     struct hg_loop loop; /* main thread's */
     struct hg_mailbox mailbox;
-    struct hg_timer tick_timer, drain_timer, hot_timer;
+    struct hg_timer tick_timer, drain_timer, hot_timer, gate_timer;
     uint64_t hot_begin_us; /* when the epoch of hot keys began */
     bool hot_prolonged;    /* it goes on longer, since nothing ran when it should have ended */
     struct event signals[5];
@@ -72,6 +73,7 @@ struct hg_process {
     struct hg_letter reload_letter;
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
+    struct hg_binds binds;
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;

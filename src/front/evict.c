@@ -115,7 +115,8 @@ static void count(struct sums *sums, const struct hg_request *request)
 
 static size_t count_all(const struct hg_gate *gate)
 {
-    size_t n = gate->lines[HG_TICKET_READ].line.count + gate->lines[HG_TICKET_WRITE].line.count;
+    size_t n =
+        (size_t)gate->lines[HG_TICKET_READ].line.count + gate->lines[HG_TICKET_WRITE].line.count;
     HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&gate->running)
     n++;
     return n;

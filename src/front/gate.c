@@ -230,13 +230,31 @@ static void leave_empty(struct hg_gate_line *in)
     poke(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
 
+static struct hg_ticketline_conf conf_of(const struct hg_gate_holder *holder)
+{
+    struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
+    return (struct hg_ticketline_conf){
+        atomic_load_explicit(&h->overload_wait_us, memory_order_relaxed)};
+}
+
+static void refuse_late_ones(struct hg_gate_line *in)
+{
+    const struct hg_ticketline_conf conf = conf_of(in->holder);
+    struct hg_ticketline_waiter *waiter;
+    while ((waiter = hg_ticketline_expire(&in->line, &conf, in->worker->loop.now_us)) != NULL) {
+        struct hg_session *session = session_of(waiter);
+        count_canceled(in, session);
+        count_out(in, session);
+        hg_gate_refuse_late(session->waiting, in->holder->place);
+    }
+}
+
+/* As core/ticket.h wants it. */
 static void serve(struct hg_gate_line *in)
 {
-    struct hg_ticket *ticket = &in->holder->ticket;
     in->serve_wanted = false;
-    while (in->line.count > 0 && hg_ticket_try(ticket))
-        grant(in);
-    while (in->line.count > 0 && hg_ticket_want(ticket, in->worker->index))
+    refuse_late_ones(in);
+    while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in);
     if (in->line.count == 0)
         leave_empty(in);
@@ -250,29 +268,6 @@ void hg_gates_serve(struct hg_worker *worker)
         if (in->serve_wanted)
             serve(in);
     }
-}
-
-static struct hg_ticketline_conf conf_of(const struct hg_gate_holder *holder)
-{
-    struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
-    return (struct hg_ticketline_conf){
-        atomic_load_explicit(&h->overload_wait_us, memory_order_relaxed)};
-}
-
-static void expire(struct hg_gate_line *in)
-{
-    const struct hg_ticketline_conf conf = conf_of(in->holder);
-    uint64_t now_us = in->worker->loop.now_us;
-    struct hg_ticketline_waiter *waiter;
-    hg_ticketline_tick(&in->line, now_us);
-    while ((waiter = hg_ticketline_expire(&in->line, &conf, now_us)) != NULL) {
-        struct hg_session *session = session_of(waiter);
-        count_canceled(in, session);
-        count_out(in, session);
-        hg_gate_refuse_late(session->waiting, in->holder->place);
-    }
-    if (in->line.count == 0)
-        leave_empty(in);
 }
 
 static void publish(struct hg_gate_line *in)
@@ -295,7 +290,8 @@ static void on_line_timer(struct hg_timer *timer)
     HG_LIST_EACH(node, &worker->lines_waiting)
     {
         struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
-        expire(in);
+        hg_ticketline_tick(&in->line, worker->loop.now_us);
+        serve(in);
         publish(in);
     }
     if (!hg_list_empty(&worker->lines_waiting))
@@ -338,7 +334,7 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
     session->waiting = request;
     session->wait = HG_WAIT_TICKET;
     session->in_line = in;
-    hg_ticketline_push(&in->line, &conf, &lane->queues[holder->place], waiter, now_us);
+    hg_ticketline_push(&in->line, &lane->queues[holder->place], waiter, now_us);
     atomic_fetch_add_explicit(&holder->waiting, 1, memory_order_relaxed);
     if (in->share != NULL)
         hg_gateshare_backlog(in->share, 1, now_us);
@@ -350,6 +346,8 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
         arm(worker);
     if (hg_ticket_want(&holder->ticket, worker->index))
         grant(in); /* perhaps to another one, whose turn it is */
+    if (in->line.count == 0)
+        leave_empty(in);
     return true;
 }
 

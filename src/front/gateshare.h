@@ -42,11 +42,12 @@ struct hg_gate_worker {
 struct hg_gate_holder {
     struct hg_ticket ticket;
     enum hg_gate_place place;
-    _Atomic int64_t waiting;           /* requests in line, of all workers */
-    _Atomic int64_t stranded;          /* slots whose answer nobody waits for */
-    _Atomic uint64_t max_waiting;      /* how many may be in line; 0: nobody waits */
-    _Atomic uint64_t queue_timeout_us; /* how long one may wait */
-    _Atomic uint64_t overload_wait_us; /* the same under overload */
+    _Atomic int64_t waiting;                 /* requests in line, of all workers */
+    _Atomic int64_t stranded;                /* slots whose answer nobody waits for */
+    _Atomic uint64_t max_waiting;            /* how many may be in line; 0: nobody waits */
+    _Atomic uint64_t queue_timeout_us;       /* how long one may wait */
+    _Atomic uint64_t overload_wait_us;       /* the same under overload */
+    uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
     unsigned worker_count;
     struct hg_gate_worker *workers;
 };
@@ -58,8 +59,11 @@ struct hg_gateshare {
     _Atomic int64_t backlog;
     _Atomic uint64_t backlog_since_us;
     pthread_mutex_t lock;
-    struct hg_probe_conf wanted; /* options of the controller; under lock */
-    struct hg_probe probe;       /* the controller's; the main thread's, shown under lock */
+    struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
+    bool changed;                /* they were */
+    bool begun;
+    uint64_t stepped_us;
+    struct hg_probe probe; /* the controller's; the main thread's, shown under lock */
 };
 
 /* 0 or -ENOMEM. */
