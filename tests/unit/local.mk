@@ -415,3 +415,11 @@ tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
 tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
+
+# The controller of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe
+endif
+tests_unit_t_probe_SOURCES = tests/unit/t_probe.c
+tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
