@@ -15,11 +15,5 @@ libcore_a_SOURCES += src/core/ticket.c src/core/ticket.h src/core/ticketline.c \
 	src/core/ticketline.h
 libcore_a_SOURCES += src/core/bindthrottle.c src/core/bindthrottle.h src/core/bindwatch.c \
 	src/core/bindwatch.h src/core/bindevent.c src/core/bindevent.h
-	src/core/balance.h src/core/balance_types.h \
-	src/core/keythrottle.h src/core/keylist.h src/core/balance.h src/core/balance_types.h \
-	src/core/balance_in.h src/core/balance.c src/core/balance_quota.c src/core/balance_plan.c \
-	src/core/balance_tick.c src/core/ticket.c src/core/ticket.h src/core/ticketline.c \
-	src/core/ticketline.h \
-	src/core/leaseplan.c src/core/leaseplan.h
 libcore_a_SOURCES += src/core/probe.h src/core/probe_in.h src/core/probe.c \
 	src/core/probe_sample.c src/core/probe_adaptive.c
