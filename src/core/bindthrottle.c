@@ -125,9 +125,17 @@ static double capped(double x)
     return x < HG_BINDTHROTTLE_MAX ? x : HG_BINDTHROTTLE_MAX;
 }
 
+/* Sums of many small steps of time are not exact: so much above a whole number is that number. */
+#define ROUNDING 1e-6
+
+static bool is_over(double x)
+{
+    return x <= 1 + ROUNDING;
+}
+
 static uint32_t in_force(double x)
 {
-    return x <= 1 ? 1 : (uint32_t)ceil(x);
+    return is_over(x) ? 1 : (uint32_t)ceil(x - ROUNDING);
 }
 
 static double x_at(const struct hg_bindthrottle_entry *entry, double decr_per_sec, uint64_t now_us)
@@ -149,7 +157,7 @@ static bool let_time_work(struct hg_bindthrottle_entry *entry, double decr_per_s
     entry->x = x_at(entry, decr_per_sec, now_us);
     if (now_us > entry->decayed_us)
         entry->decayed_us = now_us;
-    return entry->x > 1;
+    return !is_over(entry->x);
 }
 
 /* The one with the lowest X; of equal ones the one that was made first. */

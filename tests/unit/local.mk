@@ -415,3 +415,14 @@ tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
 tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
+# Bind eviction and throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_bindthrottle tests/unit/t_bindwatch
+endif
+HG_BIND_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_bindthrottle_SOURCES = tests/unit/t_bindthrottle.c tests/unit/bindhelp.h
+tests_unit_t_bindthrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindthrottle_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindwatch_SOURCES = tests/unit/t_bindwatch.c tests/unit/bindhelp.h
+tests_unit_t_bindwatch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindwatch_LDADD = $(HG_BIND_TEST_LIBS)
