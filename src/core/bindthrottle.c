@@ -126,7 +126,7 @@ static double capped(double x)
 }
 
 /* Sums of many small steps of time are not exact: so much above a whole number is that number. */
-#define ROUNDING 1e-6
+#define ROUNDING 1e-7
 
 static bool is_over(double x)
 {
