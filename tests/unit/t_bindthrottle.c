@@ -266,6 +266,66 @@ static void test_a_raise_keeps_the_attempts(void **state)
     assert_int_equal(until_pass(false), 2);
 }
 
+/* ---- keys ---- */
+
+/* Also when their hashes are equal, and all that is kept of them when only the hashes differ. */
+static void test_keys_are_told_apart(void **state)
+{
+    struct hg_bindthrottle_key keys[6];
+    char longs[2][301];
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        keys[i] = key;
+    keys[1].type = HG_HOT_UPDATE;
+    keys[2].table_len = 4;
+    keys[3].bytes.len = 7;
+    for (size_t i = 0; i < 2; i++) {
+        memset(longs[i], 'l', 300);
+        snprintf(longs[i] + 290, 11, "%010zu", i);
+        keys[4 + i] = key_of(HG_HOT_QUERY, longs[i]);
+    }
+    for (size_t i = 0; i < HG_COUNT_OF(keys); i++) {
+        make(&keys[i], 10 * i + 1);
+        assert_int_equal(table->count, i + 1);
+        for (size_t j = 0; j < HG_COUNT_OF(keys); j++) {
+            assert_int_equal(x_of(&keys[j]), j <= i ? 10 * j + 2 : 0);
+            assert_int_equal(hg_bindthrottle_same(&keys[i], &keys[j]), i == j);
+        }
+    }
+    assert_int_equal(hg_bindthrottle_key_of(hg_bindthrottle_find(table, &keys[5])).bytes.len,
+                     HG_BINDTHROTTLE_KEY_MAX);
+}
+
+static void test_an_empty_key(void **state)
+{
+    (void)state;
+    key.bytes = HG_SPAN_NONE;
+    make(&key, 2);
+    assert_int_equal(until_pass(false), 2);
+    assert_int_equal(hg_bindthrottle_key_of(hg_bindthrottle_find(table, &key)).bytes.len, 0);
+}
+
+/* Of equal X the one that was made first makes room. */
+static void test_the_first_of_the_lowest_makes_room(void **state)
+{
+    static const unsigned made_at[] = {3, 1, 2, 4};
+    struct hg_bindthrottle *small = table_new(4);
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct hg_bindthrottle_key one = key;
+        one.hash = i;
+        /* the same X at the time of the eviction, from different beginnings */
+        hg_bindthrottle_make(small, &one, 100 + made_at[i], 1.0, made_at[i] * SECOND_US);
+    }
+    hg_bindthrottle_make(small, &other, 5, 1.0, 9 * SECOND_US);
+    for (unsigned i = 0; i < 4; i++) {
+        struct hg_bindthrottle_key one = key;
+        one.hash = i;
+        assert_true((hg_bindthrottle_find(small, &one) == NULL) == (made_at[i] == 1));
+    }
+    free(small);
+}
+
 /* ---- taken back ---- */
 
 static void test_undone_pass_goes_to_the_next(void **state)
@@ -488,6 +548,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_raised_from_what_time_has_left),
     TEST(test_made_again_when_time_has_ended_it),
     TEST(test_a_raise_keeps_the_attempts),
+    TEST(test_keys_are_told_apart),
+    TEST(test_an_empty_key),
+    TEST(test_the_first_of_the_lowest_makes_room),
     TEST(test_undone_pass_goes_to_the_next),
     TEST(test_undoing_does_not_stop_time),
     TEST(test_undo_at_the_edges),
