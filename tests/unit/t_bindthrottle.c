@@ -284,6 +284,7 @@ static void test_keys_are_told_apart(void **state)
         snprintf(longs[i] + 290, 11, "%010zu", i);
         keys[4 + i] = key_of(HG_HOT_QUERY, longs[i]);
     }
+    keys[5].hash = keys[4].hash ^ 0x10000; /* the same bucket */
     for (size_t i = 0; i < HG_COUNT_OF(keys); i++) {
         make(&keys[i], 10 * i + 1);
         assert_int_equal(table->count, i + 1);
@@ -315,7 +316,7 @@ static void test_the_first_of_the_lowest_makes_room(void **state)
         struct hg_bindthrottle_key one = key;
         one.hash = i;
         /* the same X at the time of the eviction, from different beginnings */
-        hg_bindthrottle_make(small, &one, 100 + made_at[i], 1.0, made_at[i] * SECOND_US);
+        hg_bindthrottle_make(small, &one, 100 - made_at[i], 1.0, made_at[i] * SECOND_US);
     }
     hg_bindthrottle_make(small, &other, 5, 1.0, 9 * SECOND_US);
     for (unsigned i = 0; i < 4; i++) {
