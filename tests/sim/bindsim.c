@@ -476,7 +476,7 @@ uint32_t bindsim_p99(struct bindsim *sim, uint32_t group)
     if (counts->samples == 0)
         return 0;
     qsort(counts->latency_us, counts->samples, sizeof *counts->latency_us, compare);
-    return counts->latency_us[(uint64_t)(counts->samples - 1) * 99 / 100];
+    return counts->latency_us[((uint64_t)counts->samples * 99 + 99) / 100 - 1];
 }
 
 uint32_t bindsim_x(const struct bindsim *sim, uint32_t group, uint32_t worker)

@@ -11,7 +11,7 @@
 #define HG_TEST_BINDSIM_H
 
 #include "base/prng.h"
-#include "bindhelp.h"
+#include "../unit/bindhelp.h"
 #include "core/bindwatch.h"
 
 #define BINDSIM_MS      1000u
