@@ -437,3 +437,21 @@ tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
 tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
+# Bind eviction and throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_bindthrottle tests/unit/t_bindwatch tests/unit/t_bindmodel \
+	tests/unit/t_bindevent
+endif
+HG_BIND_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_bindthrottle_SOURCES = tests/unit/t_bindthrottle.c tests/unit/bindhelp.h
+tests_unit_t_bindthrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindthrottle_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindwatch_SOURCES = tests/unit/t_bindwatch.c tests/unit/bindhelp.h
+tests_unit_t_bindwatch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindwatch_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindmodel_SOURCES = tests/unit/t_bindmodel.c tests/unit/bindhelp.h
+tests_unit_t_bindmodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindmodel_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindevent_SOURCES = tests/unit/t_bindevent.c tests/unit/bindhelp.h
+tests_unit_t_bindevent_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindevent_LDADD = $(HG_BIND_TEST_LIBS)
