@@ -228,7 +228,7 @@ UNIT_TESTS += tests/unit/t_load_rows
 tests_unit_t_load_rows_SOURCES = tests/unit/t_load_rows.c src/load/gen.c src/load/rowbody.c \
 	src/load/series.c src/load/status.c
 tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
-tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_t_load_rows_LDADD = libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
 endif
 
 # The table of operations
