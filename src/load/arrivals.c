@@ -32,7 +32,7 @@ void hg_arrivals_init(struct hg_arrivals *arrivals, enum hg_arrivals_kind kind,
         .kind = kind,
         .share = *share,
         .cursor = {.rate = rate},
-        .rng = {seed},
+        .rng = {hg_gen_mix(seed)}, /* seeds next to each other do not make the same numbers */
         .origin_ns = origin_ns,
         .end_ns = end_ns,
         .number = share->first,

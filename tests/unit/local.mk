@@ -415,3 +415,11 @@ tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
 tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
+
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_load_arrivals
+endif
+tests_unit_t_load_arrivals_SOURCES = tests/unit/t_load_arrivals.c src/load/arrivals.c \
+	src/load/gen.c src/load/parse.c src/load/rate.c
+tests_unit_t_load_arrivals_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_load_arrivals_LDADD = $(CMOCKA_LIBS) -lm
