@@ -228,7 +228,7 @@ UNIT_TESTS += tests/unit/t_load_rows
 tests_unit_t_load_rows_SOURCES = tests/unit/t_load_rows.c src/load/gen.c src/load/rowbody.c \
 	src/load/series.c src/load/status.c
 tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
-tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_t_load_rows_LDADD = libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
 endif
 
 # The table of operations
@@ -455,3 +455,10 @@ tests_unit_t_bindmodel_LDADD = $(HG_BIND_TEST_LIBS)
 tests_unit_t_bindevent_SOURCES = tests/unit/t_bindevent.c tests/unit/bindhelp.h
 tests_unit_t_bindevent_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_bindevent_LDADD = $(HG_BIND_TEST_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_load_arrivals
+endif
+tests_unit_t_load_arrivals_SOURCES = tests/unit/t_load_arrivals.c src/load/arrivals.c \
+	src/load/gen.c src/load/parse.c src/load/rate.c
+tests_unit_t_load_arrivals_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_load_arrivals_LDADD = $(CMOCKA_LIBS) -lm
