@@ -40,19 +40,19 @@ def put(key, opaque):
 
 class Stream:
     """clients: connected mcbin clients, taken over; depth 1 on each. keys: drawn from evenly.
-    rate: requests a second, open loop; or 0: closed loop, each connection pauses for pause_s
-    after each answer. make: get or put. patience_s: how long a request of an open stream waits
-    for a connection."""
+    rate: requests a second, open loop, at random times or `steady` ones; or 0: closed loop, each
+    connection pauses for pause_s after each answer. make: get or put. patience_s: how long a
+    request of an open stream waits for a connection. active: from the beginning."""
 
     def __init__(self, name, clients, keys, rate=0.0, pause_s=0.0, make=get, patience_s=1.0,
-                 seed=1):
+                 seed=1, steady=False, active=True):
         self.name, self.clients, self.keys = name, clients, [bytes(key) for key in keys]
         self.rate, self.pause_s, self.make, self.patience_s = rate, pause_s, make, patience_s
         self.random = random.Random(seed)
         self.idle = collections.deque()
         self.waiting = collections.deque()  # (due, key) without a connection
         self.next_due = math.inf
-        self.active = True
+        self.active, self.steady = active, steady
         self.open = rate > 0
 
 
@@ -158,8 +158,10 @@ class Load:
                 self._later(stream.idle.popleft(), now)
 
     def _draw(self, stream, after):
-        return after + stream.random.expovariate(stream.rate) \
-            if stream.open and stream.active and stream.rate > 0 else math.inf
+        if not stream.open or not stream.active or stream.rate <= 0:
+            return math.inf
+        return after + (1 / stream.rate if stream.steady
+                        else stream.random.expovariate(stream.rate))
 
     def _later(self, connection, when):
         self._number += 1
@@ -176,9 +178,9 @@ class Load:
     def _loop(self):
         now = time.monotonic()
         for stream in self.streams.values():
-            stream.next_due = self._draw(stream, now)
-            if not stream.open:
-                self._set_active(stream, stream.active)
+            self._set_active(stream, stream.active)
+            if stream.steady:  # not all in step
+                stream.next_due -= stream.random.random() / stream.rate
         while not self._stopping:
             now = time.monotonic()
             due = min([stream.next_due for stream in self.streams.values()] +
