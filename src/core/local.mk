@@ -13,3 +13,5 @@ libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
 	src/core/balance_tick.c src/core/ticket.c src/core/ticket.h src/core/ticketline.c \
 	src/core/ticketline.h \
 	src/core/leaseplan.c src/core/leaseplan.h
+libcore_a_SOURCES += src/core/probe.h src/core/probe_in.h src/core/probe.c \
+	src/core/probe_sample.c src/core/probe_adaptive.c

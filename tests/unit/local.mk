@@ -416,11 +416,24 @@ tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/bal
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
 
+# The controller of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe
+endif
+tests_unit_t_probe_SOURCES = tests/unit/t_probe.c
+tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Tickets
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_ticket
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap
 endif
 HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
 tests_unit_t_ticket_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticket_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c
+tests_unit_t_ticketline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
+tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
