@@ -52,3 +52,14 @@ tests_sim_t_poolsimfault_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_sim_t_poolsimrules_SOURCES = tests/sim/t_poolsimrules.c $(POOLSIM_FILES)
 tests_sim_t_poolsimrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_poolsimrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# Overload
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_overload
+endif
+OVERLOAD_FILES = tests/sim/overload.c tests/sim/overload.h tests/sim/overload_in.h \
+	tests/sim/overload_back.c tests/sim/overload_control.c tests/sim/overload_score.c \
+	tests/sim/overload_score.h tests/sim/overload_case.c tests/sim/overload_case.h
+tests_sim_t_overload_SOURCES = tests/sim/t_overload.c $(OVERLOAD_FILES)
+tests_sim_t_overload_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_overload_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
