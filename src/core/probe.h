@@ -89,7 +89,7 @@ struct hg_probe_adaptive {
     double share[HG_TICKET_KINDS]; /* of the demand */
     double recent_peak;            /* most that were out; fades */
     double probed_size;            /* of the step under way */
-    double up_step;                /* the next step up, a multiple */
+    double grown;                  /* size of the next step in the direction that succeeded */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
     bool down_next;                /* when neither direction is called for, they take turns */

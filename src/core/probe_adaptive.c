@@ -42,7 +42,10 @@
 #define BASE_FALL 0.25 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
 /* A store that serves within this gets all tickets back when it is not overloaded. */
-#define FAST_US 2000.0
+#define FAST_US        2000.0
+#define START_MULTIPLE 8
+#define SLACK          2.0 /* of a slow store, above the most that were out of late */
+#define FADE           0.99
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
@@ -142,7 +145,7 @@ static void fail(struct hg_probe *probe, bool down)
     struct hg_probe_adaptive *a = &probe->adaptive;
     a->wait = a->backoff;
     a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
-    a->up_step = 0;
+    a->grown = 0;
     a->down_next = !down;
 }
 
@@ -151,8 +154,9 @@ static void succeed(struct hg_probe *probe)
     struct hg_probe_adaptive *a = &probe->adaptive;
     struct hg_probe_history probed = a->probed;
     double size = a->probed_size;
-    if (probe->state == HG_PROBE_UP)
-        a->up_step = hg_probe_clamp((size / probe->stable_size - 1) * 2, 0, STEP_MAX);
+    double ratio = size / probe->stable_size;
+    a->grown = hg_probe_clamp(2 * (ratio > 1 ? ratio - 1 : 1 / ratio - 1), 0, STEP_MAX);
+    a->down_next = probe->state == HG_PROBE_DOWN;
     settle(probe, size);
     a->stable = probed;
     a->skip = 0;
@@ -176,7 +180,7 @@ static void judge(struct hg_probe *probe, double rate)
         return;
     double service_us = a->probed_size / probed * 1e6;
     if (ratio >= bound) {
-        if (service_us < a->base_us || a->base_us == 0)
+        if (service_us < a->base_us)
             a->base_us = service_us;
         succeed(probe);
         return;
@@ -196,17 +200,15 @@ static void judge(struct hg_probe *probe, double rate)
 
 static void step_up(struct hg_probe *probe)
 {
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    double step = step_of(probe);
-    if (a->up_step < step)
-        a->up_step = step;
-    try_size(probe, probe->stable_size * (1 + a->up_step));
+    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
+    try_size(probe, probe->stable_size * (1 + step));
 }
 
 static void step_down(struct hg_probe *probe, double rate)
 {
     double aim = rate * probe->adaptive.base_us / 1e6 * HEADROOM;
-    double most = probe->stable_size * (1 - step_of(probe));
+    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
+    double most = probe->stable_size / (1 + step);
     try_size(probe, aim < most && aim > 0 ? aim : most);
 }
 
@@ -228,9 +230,12 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     if (mean <= 0)
         return;
     double service_us = out / mean * 1e6;
-    if (a->base_us == 0)
-        a->base_us = service_us;
-    else if (service_us < a->base_us)
+    if (a->base_us == 0) {
+        a->grown = STEP_MAX;
+        step_down(probe, mean);
+        return;
+    }
+    if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
     double excess_us = service_us - a->base_us;
     bool engaged = probe->stable_size < ceiling_of(probe) && a->roof == 0;
@@ -283,12 +288,13 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         return;
     }
     bool at_base = service_us <= a->base_us * RISEN_MULTIPLE + RISEN_US;
-    if (probe->stable_size < ceiling_of(probe) && at_base) {
-        if (a->base_us < FAST_US)
-            settle(probe, probe->stable_size * 2);
-        else if (reached)
-            settle(probe, probe->stable_size * 1.5);
-    }
+    double slack = SLACK * a->recent_peak;
+    if (slack < START_MULTIPLE * floor_of(probe))
+        slack = START_MULTIPLE * floor_of(probe);
+    if (probe->stable_size < ceiling_of(probe) && at_base && (a->base_us < FAST_US || reached))
+        settle(probe, probe->stable_size * 2);
+    else if (a->base_us >= FAST_US && probe->stable_size > slack)
+        settle(probe, slack);
 }
 
 static void take_sample(struct hg_probe *probe)
@@ -384,7 +390,7 @@ void hg_probe_adaptive_init(struct hg_probe *probe)
         .backoff = BACKOFF_MIN,
     };
     hg_probe_sample_clear(&probe->adaptive.sample);
-    probe->stable_size = ceiling_of(probe);
+    probe->stable_size = hg_probe_clamp(START_MULTIPLE * floor_of(probe), 0, ceiling_of(probe));
     split(probe, probe->stable_size);
 }
 
@@ -403,6 +409,8 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
                             uint64_t elapsed_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
+    double peak = (double)(probe->peak[HG_TICKET_READ] + probe->peak[HG_TICKET_WRITE]);
+    a->recent_peak = peak > a->recent_peak * FADE ? peak : a->recent_peak * FADE;
     learn_shares(probe, seen);
     if (!go_through_stall(probe, seen, elapsed_us)) {
         bool complete = hg_probe_gather(probe, seen, elapsed_us);
