@@ -88,7 +88,7 @@ static void test_noise(void **state)
 /* Ten times as many requests: fewer seeds. */
 static void test_large_store(void **state)
 {
-    uint32_t seeds = (overload_seeds() + 3) / 4;
+    uint32_t seeds = (overload_seeds() + 4) / 5;
     (void)state;
     assert_int_equal(run_loads("knee 64, falls by 0.25", OVERLOAD_LARGE, .25, seeds), 0);
 }

@@ -13,12 +13,12 @@
 #define JAIN .95
 
 /* How many bars are missed. */
-static int run_row(const char *name, const struct overload_setup *setup, double bar,
+static int run_row(const char *name, const struct overload_setup *setup, uint32_t seeds, double bar,
                    struct overload_row *row)
 {
     const struct overload_score *ours = &row->scores[OVERLOAD_ADAPTIVE];
     int missed = 0;
-    overload_compare(name, setup, overload_seeds(), row);
+    overload_compare(name, setup, seeds, row);
     overload_print(setup, row);
     if (ours->goodput < bar) {
         printf("#  adaptive misses %.2f of goodput: %.3f\n", bar, ours->goodput);
@@ -39,10 +39,11 @@ static void test_one_tenant_offers_a_hundredfold(void **state)
     setup.heavy = 100;
     setup.heavy_sessions = 100;
     overload_print_head("knee 20, falls by 0.25: 100 tenants, one offers 100 times its share");
-    missed = run_row("heavy tenant", &setup, 0, &row);
+    missed = run_row("heavy tenant", &setup, overload_seeds(), 0, &row);
     for (uint32_t c = 0; c < OVERLOAD_CONTROLS; c++)
-        printf("#   %-9s Jain's index of the others: %.3f\n", overload_controls[c].name,
-               row.scores[c].jain_others);
+        printf("#   %-9s the others: Jain's index %.3f, goodput %.3f of what they offer\n",
+               overload_controls[c].name, row.scores[c].jain_others,
+               row.scores[c].good_others / (.99 * 2000));
     assert_true(row.scores[OVERLOAD_ADAPTIVE].jain_others >= JAIN);
     assert_int_equal(missed, 0);
 }
@@ -54,7 +55,7 @@ static void test_retry_storm(void **state)
     (void)state;
     setup.retries = 3;
     overload_print_head("knee 20, falls by 0.25, 2x: each refusal is retried at once, 3 times");
-    assert_int_equal(run_row("retry storm", &setup, .95, &row), 0);
+    assert_int_equal(run_row("retry storm", &setup, overload_seeds(), .95, &row), 0);
 }
 
 /* One request in a hundred costs a hundred times as much as each other, and takes half of it all.
@@ -70,7 +71,7 @@ static void test_costs_are_bimodal(void **state)
         struct overload_setup setup = overload_steady(OVERLOAD_SMALL, .25, loads[i]);
         struct overload_row row;
         setup.backend.demand = OVERLOAD_BIMODAL;
-        missed += run_row(names[i], &setup, bars[i], &row);
+        missed += run_row(names[i], &setup, overload_seeds(), bars[i], &row);
     }
     assert_int_equal(missed, 0);
 }
@@ -88,7 +89,7 @@ static void test_reads_prevail(void **state)
         struct overload_setup setup = overload_steady(OVERLOAD_SMALL, .25, loads[i]);
         struct overload_row row;
         setup.reads = .9;
-        missed += run_row(names[i], &setup, 0, &row);
+        missed += run_row(names[i], &setup, overload_seeds(), 0, &row);
     }
     assert_int_equal(missed, 0);
 }
@@ -108,7 +109,8 @@ static void test_fast_store_is_not_starved(void **state)
         struct overload_row row;
         double fixed, ours;
         setup.batch = batches[i];
-        missed += run_row(names[i], &setup, 0, &row);
+        /* Many requests: fewer seeds. */
+        missed += run_row(names[i], &setup, (overload_seeds() + 2) / 3, 0, &row);
         fixed = row.scores[OVERLOAD_FIXED].p99_ms;
         ours = row.scores[OVERLOAD_ADAPTIVE].p99_ms;
         missed += row.scores[OVERLOAD_ADAPTIVE].waited > 1e-3 * setup.phases[1].load;
