@@ -90,6 +90,7 @@ struct hg_probe_adaptive {
     double recent_peak;            /* most that were out; fades */
     double probed_size;            /* of the step under way */
     double grown;                  /* size of the next step in the direction that succeeded */
+    bool aimed;                    /* the step under way goes by Little's law */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
     bool down_next;                /* when neither direction is called for, they take turns */

@@ -37,9 +37,9 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       16
+#define BACKOFF_MAX       32
 /* A size that requests wait for settles at once when the step before was that long ago. */
-#define BASE_FALL 0.25 /* weights of a new service time in the base */
+#define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
 /* A store that serves within this gets all tickets back when it is not overloaded. */
 #define FAST_US        2000.0
@@ -140,9 +140,15 @@ static double step_of(const struct hg_probe *probe)
 
 /* Judging a step */
 
-static void fail(struct hg_probe *probe, bool down)
+/* A large step is tried again at half its size; a small one is given up for a while. */
+static void fail(struct hg_probe *probe, bool down, double smallest)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
+    a->down_next = down;
+    if (!a->aimed && a->grown > smallest * 2) {
+        a->grown /= 2;
+        return;
+    }
     a->wait = a->backoff;
     a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
     a->grown = 0;
@@ -157,6 +163,10 @@ static void succeed(struct hg_probe *probe)
     double ratio = size / probe->stable_size;
     a->grown = hg_probe_clamp(2 * (ratio > 1 ? ratio - 1 : 1 / ratio - 1), 0, STEP_MAX);
     a->down_next = probe->state == HG_PROBE_DOWN;
+    if (a->aimed) { // perhaps too far: doubles as long as that helps
+        a->grown = STEP_MAX;
+        a->down_next = false;
+    }
     settle(probe, size);
     a->stable = probed;
     a->skip = 0;
@@ -176,7 +186,7 @@ static void judge(struct hg_probe *probe, double rate)
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
-    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX)
+    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX && !a->aimed)
         return;
     double service_us = a->probed_size / probed * 1e6;
     if (ratio >= bound) {
@@ -187,12 +197,12 @@ static void judge(struct hg_probe *probe, double rate)
     }
     /* Where throughput followed size, the store did not queue. */
     double landing = a->probed_size * (down ? stable / probed : 1);
-    fail(probe, down);
+    fail(probe, down, step_of(probe));
     if (down) {
         a->base_us = service_us;
-        settle(probe, landing < size * 0.9 ? landing : size);
+        settle(probe, landing < size * 0.97 ? landing : size);
     } else {
-        settle(probe, ratio > 1 + 2 * error ? size * ratio : size);
+        settle(probe, ratio > 1.03 ? size * ratio : size);
     }
 }
 
@@ -201,6 +211,8 @@ static void judge(struct hg_probe *probe, double rate)
 static void step_up(struct hg_probe *probe)
 {
     double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
+    probe->adaptive.aimed = false;
+    probe->adaptive.grown = step;
     try_size(probe, probe->stable_size * (1 + step));
 }
 
@@ -209,7 +221,9 @@ static void step_down(struct hg_probe *probe, double rate)
     double aim = rate * probe->adaptive.base_us / 1e6 * HEADROOM;
     double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
     double most = probe->stable_size / (1 + step);
-    try_size(probe, aim < most && aim > 0 ? aim : most);
+    probe->adaptive.aimed = aim < most && aim > 0;
+    probe->adaptive.grown = step;
+    try_size(probe, probe->adaptive.aimed ? aim : most);
 }
 
 static void decide_full(struct hg_probe *probe, double out, double rate)
@@ -217,7 +231,7 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     struct hg_probe_adaptive *a = &probe->adaptive;
     double mean = hg_probe_history_mean(&a->stable);
     double change = rate > mean ? rate - mean : mean - rate;
-    if (a->stable.count > 0 && change > 0.2 * mean &&
+    if (a->stable.count > 0 && change > 0.3 * mean &&
         change * change > 16 * a->variance * mean * mean) {
         hg_probe_history_clear(&a->stable);
         a->wait = 0;
@@ -252,7 +266,7 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         a->wait--;
         return;
     }
-    if (a->stable.count < STABLE_SAMPLES)
+    if (a->stable.count < (a->grown > 0 ? 1 : STABLE_SAMPLES))
         return;
     bool risen = excess_us > RISEN_US && service_us > RISEN_MULTIPLE * a->base_us;
     if ((risen || a->down_next) && probe->stable_size > floor_of(probe))
@@ -288,13 +302,16 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         return;
     }
     bool at_base = service_us <= a->base_us * RISEN_MULTIPLE + RISEN_US;
+    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
     double slack = SLACK * a->recent_peak;
     if (slack < START_MULTIPLE * floor_of(probe))
         slack = START_MULTIPLE * floor_of(probe);
-    if (probe->stable_size < ceiling_of(probe) && at_base && (a->base_us < FAST_US || reached))
+    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US)
         settle(probe, probe->stable_size * 2);
     else if (a->base_us >= FAST_US && probe->stable_size > slack)
         settle(probe, slack);
+    else if (reached && at_base && probe->stable_size < staffed)
+        settle(probe, staffed);
 }
 
 static void take_sample(struct hg_probe *probe)

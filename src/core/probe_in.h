@@ -26,6 +26,8 @@ void hg_probe_learn_noise(struct hg_probe_adaptive *adaptive, double rate);
 /* Standard error of the ratio of the means of so many samples, at least 1 each. */
 double hg_probe_error(const struct hg_probe_adaptive *adaptive, uint32_t stable, uint32_t probed);
 
+double hg_probe_root(double square);
+
 void hg_probe_adaptive_init(struct hg_probe *probe);
 /* New options of the same control: bounds hold at once. */
 void hg_probe_adaptive_configure(struct hg_probe *probe);

@@ -12,7 +12,7 @@
 /* A difference above this is a change of the load or of the store, not noise. */
 #define DIFFERENCE_MAX 0.3
 
-static double root(double square) // without libm, which nothing else here needs
+double hg_probe_root(double square) // without libm, which nothing else here needs
 {
     double x = square > 1 ? square : 1;
     for (int i = 0; i < 40 && x * x > square * (1 + 1e-9); i++)
@@ -57,7 +57,7 @@ void hg_probe_learn_noise(struct hg_probe_adaptive *adaptive, double rate)
 
 double hg_probe_error(const struct hg_probe_adaptive *adaptive, uint32_t stable, uint32_t probed)
 {
-    return root(adaptive->variance * (1.0 / stable + 1.0 / probed));
+    return hg_probe_root(adaptive->variance * (1.0 / stable + 1.0 / probed));
 }
 
 /* Samples */
