@@ -17,15 +17,22 @@ static const struct overload_backend stores[] = {
     [OVERLOAD_FAST] = {.mu = 5000, .knee = 8},
 };
 
+/* Of each tenant: more clients ask for more. */
+static const uint32_t sessions[] = {
+    [OVERLOAD_SMALL] = 20,
+    [OVERLOAD_LARGE] = 200,
+    [OVERLOAD_FAST] = 400,
+};
+
 struct overload_setup overload_steady(enum overload_store store, double t, double load)
 {
     struct overload_setup setup = {
         .backend = stores[store],
         .slo_us = OVERLOAD_SLO_US,
         .tenants = 10,
-        .sessions = 20,
+        .sessions = sessions[store],
         .heavy = 1,
-        .heavy_sessions = 20,
+        .heavy_sessions = sessions[store],
         .reads = .5,
         .batch = 1,
     };
