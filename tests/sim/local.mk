@@ -63,3 +63,11 @@ OVERLOAD_FILES = tests/sim/overload.c tests/sim/overload.h tests/sim/overload_in
 tests_sim_t_overload_SOURCES = tests/sim/t_overload.c $(OVERLOAD_FILES)
 tests_sim_t_overload_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_overload_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# Probing of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_probesim
+endif
+tests_sim_t_probesim_SOURCES = tests/sim/t_probesim.c
+tests_sim_t_probesim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_probesim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
