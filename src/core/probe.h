@@ -64,9 +64,10 @@ struct hg_probe_stats {
 
 #define HG_PROBE_HISTORY 8 /* samples that a step is compared with */
 
-/* Throughput of the last samples at one size, a second. */
+/* The last samples at one size. */
 struct hg_probe_history {
-    double rate[HG_PROBE_HISTORY];
+    double rate[HG_PROBE_HISTORY]; /* throughput, a second */
+    double out[HG_PROBE_HISTORY];  /* what was out */
     uint32_t count, at;
 };
 

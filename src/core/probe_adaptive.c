@@ -174,24 +174,25 @@ static void succeed(struct hg_probe *probe)
     a->backoff = BACKOFF_MIN;
 }
 
-static void judge(struct hg_probe *probe, double rate)
+static void judge(struct hg_probe *probe, double rate, double out)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     bool down = probe->state == HG_PROBE_DOWN;
-    hg_probe_history_add(&a->probed, rate);
-    double stable = hg_probe_history_mean(&a->stable), probed = hg_probe_history_mean(&a->probed);
+    hg_probe_history_add(&a->probed, rate, out);
+    double stable = hg_probe_history_rate(&a->stable), probed = hg_probe_history_rate(&a->probed);
     double error = hg_probe_error(a, a->stable.count, a->probed.count);
     double size = probe->stable_size, ratio = stable > 0 ? probed / stable : 1;
-    double bound = 1 + FOLLOWS * (a->probed_size / size - 1);
+    double tried = hg_probe_history_out(&a->probed) / hg_probe_history_out(&a->stable);
+    double bound = 1 + FOLLOWS * (tried - 1);
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
     if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX && !a->aimed)
         return;
-    double service_us = a->probed_size / probed * 1e6;
+    double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
     if (ratio >= bound) {
         if (service_us < a->base_us)
-            a->base_us = service_us;
+            a->base_us += 0.5 * (service_us - a->base_us);
         succeed(probe);
         return;
     }
@@ -229,7 +230,7 @@ static void step_down(struct hg_probe *probe, double rate)
 static void decide_full(struct hg_probe *probe, double out, double rate)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double mean = hg_probe_history_mean(&a->stable);
+    double mean = hg_probe_history_rate(&a->stable);
     double change = rate > mean ? rate - mean : mean - rate;
     if (a->stable.count > 0 && change > 0.3 * mean &&
         change * change > 16 * a->variance * mean * mean) {
@@ -238,12 +239,12 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         a->backoff = BACKOFF_MIN;
     }
     hg_probe_learn_noise(a, rate);
-    hg_probe_history_add(&a->stable, rate);
-    mean = hg_probe_history_mean(&a->stable);
+    hg_probe_history_add(&a->stable, rate, out);
+    mean = hg_probe_history_rate(&a->stable);
     probe->stable_throughput = mean;
     if (mean <= 0)
         return;
-    double service_us = out / mean * 1e6;
+    double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
     if (a->base_us == 0) {
         a->grown = STEP_MAX;
         step_down(probe, mean);
@@ -346,7 +347,7 @@ static void take_sample(struct hg_probe *probe)
         else
             probe->stats.probed_down++;
         if (sample.full && sample.finished > 0)
-            judge(probe, rate);
+            judge(probe, rate, out);
         else
             settle(probe, probe->stable_size);
         break;

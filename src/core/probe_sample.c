@@ -25,20 +25,31 @@ void hg_probe_history_clear(struct hg_probe_history *history)
     history->count = history->at = 0;
 }
 
-void hg_probe_history_add(struct hg_probe_history *history, double rate)
+void hg_probe_history_add(struct hg_probe_history *history, double rate, double out)
 {
+    history->out[history->at] = out;
     history->rate[history->at] = rate;
     history->at = (history->at + 1) % HG_PROBE_HISTORY;
     if (history->count < HG_PROBE_HISTORY)
         history->count++;
 }
 
-double hg_probe_history_mean(const struct hg_probe_history *history)
+static double mean_of(const double *values, uint32_t count)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < history->count; i++)
-        sum += history->rate[i];
-    return history->count > 0 ? sum / history->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += values[i];
+    return count > 0 ? sum / count : 0;
+}
+
+double hg_probe_history_rate(const struct hg_probe_history *history)
+{
+    return mean_of(history->rate, history->count);
+}
+
+double hg_probe_history_out(const struct hg_probe_history *history)
+{
+    return mean_of(history->out, history->count);
 }
 
 /* Half the mean square of the difference of successive samples: a drift does not count. */

@@ -73,3 +73,11 @@ tests_sim_t_overloadfair_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_sim_t_overloadrules_SOURCES = tests/sim/t_overloadrules.c $(OVERLOAD_FILES)
 tests_sim_t_overloadrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_overloadrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# Probing of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_probesim
+endif
+tests_sim_t_probesim_SOURCES = tests/sim/t_probesim.c
+tests_sim_t_probesim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_probesim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
