@@ -37,12 +37,15 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       16
+#define BACKOFF_MAX       32
 /* A size that requests wait for settles at once when the step before was that long ago. */
-#define BASE_FALL 0.25 /* weights of a new service time in the base */
+#define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
 /* A store that serves within this gets all tickets back when it is not overloaded. */
-#define FAST_US 2000.0
+#define FAST_US        2000.0
+#define START_MULTIPLE 8
+#define SLACK          2.0 /* of a slow store, above the most that were out of late */
+#define FADE           0.99
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
@@ -137,12 +140,18 @@ static double step_of(const struct hg_probe *probe)
 
 /* Judging a step */
 
-static void fail(struct hg_probe *probe, bool down)
+/* A large step is tried again at half its size; a small one is given up for a while. */
+static void fail(struct hg_probe *probe, bool down, double smallest)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
+    a->down_next = down;
+    if (!a->aimed && a->grown > smallest * 2) {
+        a->grown /= 2;
+        return;
+    }
     a->wait = a->backoff;
     a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
-    a->up_step = 0;
+    a->grown = 0;
     a->down_next = !down;
 }
 
@@ -151,8 +160,13 @@ static void succeed(struct hg_probe *probe)
     struct hg_probe_adaptive *a = &probe->adaptive;
     struct hg_probe_history probed = a->probed;
     double size = a->probed_size;
-    if (probe->state == HG_PROBE_UP)
-        a->up_step = hg_probe_clamp((size / probe->stable_size - 1) * 2, 0, STEP_MAX);
+    double ratio = size / probe->stable_size;
+    a->grown = hg_probe_clamp(2 * (ratio > 1 ? ratio - 1 : 1 / ratio - 1), 0, STEP_MAX);
+    a->down_next = probe->state == HG_PROBE_DOWN;
+    if (a->aimed) { // perhaps too far: doubles as long as that helps
+        a->grown = STEP_MAX;
+        a->down_next = false;
+    }
     settle(probe, size);
     a->stable = probed;
     a->skip = 0;
@@ -160,35 +174,36 @@ static void succeed(struct hg_probe *probe)
     a->backoff = BACKOFF_MIN;
 }
 
-static void judge(struct hg_probe *probe, double rate)
+static void judge(struct hg_probe *probe, double rate, double out)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     bool down = probe->state == HG_PROBE_DOWN;
-    hg_probe_history_add(&a->probed, rate);
-    double stable = hg_probe_history_mean(&a->stable), probed = hg_probe_history_mean(&a->probed);
+    hg_probe_history_add(&a->probed, rate, out);
+    double stable = hg_probe_history_rate(&a->stable), probed = hg_probe_history_rate(&a->probed);
     double error = hg_probe_error(a, a->stable.count, a->probed.count);
     double size = probe->stable_size, ratio = stable > 0 ? probed / stable : 1;
-    double bound = 1 + FOLLOWS * (a->probed_size / size - 1);
+    double tried = hg_probe_history_out(&a->probed) / hg_probe_history_out(&a->stable);
+    double bound = 1 + FOLLOWS * (tried - 1);
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
-    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX)
+    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX && !a->aimed)
         return;
-    double service_us = a->probed_size / probed * 1e6;
+    double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
     if (ratio >= bound) {
-        if (service_us < a->base_us || a->base_us == 0)
-            a->base_us = service_us;
+        if (service_us < a->base_us)
+            a->base_us += 0.5 * (service_us - a->base_us);
         succeed(probe);
         return;
     }
     /* Where throughput followed size, the store did not queue. */
     double landing = a->probed_size * (down ? stable / probed : 1);
-    fail(probe, down);
+    fail(probe, down, step_of(probe));
     if (down) {
         a->base_us = service_us;
-        settle(probe, landing < size * 0.9 ? landing : size);
+        settle(probe, landing < size * 0.97 ? landing : size);
     } else {
-        settle(probe, ratio > 1 + 2 * error ? size * ratio : size);
+        settle(probe, ratio > 1.03 ? size * ratio : size);
     }
 }
 
@@ -196,41 +211,46 @@ static void judge(struct hg_probe *probe, double rate)
 
 static void step_up(struct hg_probe *probe)
 {
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    double step = step_of(probe);
-    if (a->up_step < step)
-        a->up_step = step;
-    try_size(probe, probe->stable_size * (1 + a->up_step));
+    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
+    probe->adaptive.aimed = false;
+    probe->adaptive.grown = step;
+    try_size(probe, probe->stable_size * (1 + step));
 }
 
 static void step_down(struct hg_probe *probe, double rate)
 {
     double aim = rate * probe->adaptive.base_us / 1e6 * HEADROOM;
-    double most = probe->stable_size * (1 - step_of(probe));
-    try_size(probe, aim < most && aim > 0 ? aim : most);
+    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
+    double most = probe->stable_size / (1 + step);
+    probe->adaptive.aimed = aim < most && aim > 0;
+    probe->adaptive.grown = step;
+    try_size(probe, probe->adaptive.aimed ? aim : most);
 }
 
 static void decide_full(struct hg_probe *probe, double out, double rate)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double mean = hg_probe_history_mean(&a->stable);
+    double mean = hg_probe_history_rate(&a->stable);
     double change = rate > mean ? rate - mean : mean - rate;
-    if (a->stable.count > 0 && change > 0.2 * mean &&
+    if (a->stable.count > 0 && change > 0.3 * mean &&
         change * change > 16 * a->variance * mean * mean) {
         hg_probe_history_clear(&a->stable);
         a->wait = 0;
         a->backoff = BACKOFF_MIN;
     }
     hg_probe_learn_noise(a, rate);
-    hg_probe_history_add(&a->stable, rate);
-    mean = hg_probe_history_mean(&a->stable);
+    hg_probe_history_add(&a->stable, rate, out);
+    mean = hg_probe_history_rate(&a->stable);
     probe->stable_throughput = mean;
     if (mean <= 0)
         return;
-    double service_us = out / mean * 1e6;
-    if (a->base_us == 0)
-        a->base_us = service_us;
-    else if (service_us < a->base_us)
+    double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
+    if (a->base_us == 0) {
+        a->grown = STEP_MAX;
+        step_down(probe, mean);
+        return;
+    }
+    if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
     double excess_us = service_us - a->base_us;
     bool engaged = probe->stable_size < ceiling_of(probe) && a->roof == 0;
@@ -247,7 +267,7 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         a->wait--;
         return;
     }
-    if (a->stable.count < STABLE_SAMPLES)
+    if (a->stable.count < (a->grown > 0 ? 1 : STABLE_SAMPLES))
         return;
     bool risen = excess_us > RISEN_US && service_us > RISEN_MULTIPLE * a->base_us;
     if ((risen || a->down_next) && probe->stable_size > floor_of(probe))
@@ -283,12 +303,16 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         return;
     }
     bool at_base = service_us <= a->base_us * RISEN_MULTIPLE + RISEN_US;
-    if (probe->stable_size < ceiling_of(probe) && at_base) {
-        if (a->base_us < FAST_US)
-            settle(probe, probe->stable_size * 2);
-        else if (reached)
-            settle(probe, probe->stable_size * 1.5);
-    }
+    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
+    double slack = SLACK * a->recent_peak;
+    if (slack < START_MULTIPLE * floor_of(probe))
+        slack = START_MULTIPLE * floor_of(probe);
+    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US)
+        settle(probe, probe->stable_size * 2);
+    else if (a->base_us >= FAST_US && probe->stable_size > slack)
+        settle(probe, slack);
+    else if (reached && at_base && probe->stable_size < staffed)
+        settle(probe, staffed);
 }
 
 static void take_sample(struct hg_probe *probe)
@@ -323,7 +347,7 @@ static void take_sample(struct hg_probe *probe)
         else
             probe->stats.probed_down++;
         if (sample.full && sample.finished > 0)
-            judge(probe, rate);
+            judge(probe, rate, out);
         else
             settle(probe, probe->stable_size);
         break;
@@ -384,7 +408,7 @@ void hg_probe_adaptive_init(struct hg_probe *probe)
         .backoff = BACKOFF_MIN,
     };
     hg_probe_sample_clear(&probe->adaptive.sample);
-    probe->stable_size = ceiling_of(probe);
+    probe->stable_size = hg_probe_clamp(START_MULTIPLE * floor_of(probe), 0, ceiling_of(probe));
     split(probe, probe->stable_size);
 }
 
@@ -403,6 +427,8 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
                             uint64_t elapsed_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
+    double peak = (double)(probe->peak[HG_TICKET_READ] + probe->peak[HG_TICKET_WRITE]);
+    a->recent_peak = peak > a->recent_peak * FADE ? peak : a->recent_peak * FADE;
     learn_shares(probe, seen);
     if (!go_through_stall(probe, seen, elapsed_us)) {
         bool complete = hg_probe_gather(probe, seen, elapsed_us);

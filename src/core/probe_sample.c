@@ -12,7 +12,7 @@
 /* A difference above this is a change of the load or of the store, not noise. */
 #define DIFFERENCE_MAX 0.3
 
-static double root(double square) // without libm, which nothing else here needs
+double hg_probe_root(double square) // without libm, which nothing else here needs
 {
     double x = square > 1 ? square : 1;
     for (int i = 0; i < 40 && x * x > square * (1 + 1e-9); i++)
@@ -25,20 +25,31 @@ void hg_probe_history_clear(struct hg_probe_history *history)
     history->count = history->at = 0;
 }
 
-void hg_probe_history_add(struct hg_probe_history *history, double rate)
+void hg_probe_history_add(struct hg_probe_history *history, double rate, double out)
 {
+    history->out[history->at] = out;
     history->rate[history->at] = rate;
     history->at = (history->at + 1) % HG_PROBE_HISTORY;
     if (history->count < HG_PROBE_HISTORY)
         history->count++;
 }
 
-double hg_probe_history_mean(const struct hg_probe_history *history)
+static double mean_of(const double *values, uint32_t count)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < history->count; i++)
-        sum += history->rate[i];
-    return history->count > 0 ? sum / history->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += values[i];
+    return count > 0 ? sum / count : 0;
+}
+
+double hg_probe_history_rate(const struct hg_probe_history *history)
+{
+    return mean_of(history->rate, history->count);
+}
+
+double hg_probe_history_out(const struct hg_probe_history *history)
+{
+    return mean_of(history->out, history->count);
 }
 
 /* Half the mean square of the difference of successive samples: a drift does not count. */
@@ -57,7 +68,7 @@ void hg_probe_learn_noise(struct hg_probe_adaptive *adaptive, double rate)
 
 double hg_probe_error(const struct hg_probe_adaptive *adaptive, uint32_t stable, uint32_t probed)
 {
-    return root(adaptive->variance * (1.0 / stable + 1.0 / probed));
+    return hg_probe_root(adaptive->variance * (1.0 / stable + 1.0 / probed));
 }
 
 /* Samples */
