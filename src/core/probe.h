@@ -96,6 +96,7 @@ struct hg_probe_adaptive {
     bool aimed;                    /* the step under way goes by Little's law */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
+    uint32_t failures;             /* of steps up, since one down */
     bool down_next;                /* when neither direction is called for, they take turns */
     double roof;                   /* size before it was capped on suspicion; 0: it was not */
     uint64_t idle_us;              /* nothing was finished for so long while something was out */

@@ -49,6 +49,8 @@
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
+#define LARGE_CUT    0.7
+#define UPS_PER_DOWN 2
 #define FREE_SAMPLES   10
 #define CHANGE         0.3
 /* A store that serves within this shows at once what more tickets do. */
@@ -177,8 +179,10 @@ static void fail(struct hg_probe *probe, bool down)
     struct hg_probe_adaptive *a = &probe->adaptive;
     bool small = a->grown == 0 && !a->aimed;
     a->grown = 0;
-    a->down_next = small ? !down : false;
+    a->down_next = false;
     if (small) {
+        a->failures = down ? 0 : a->failures + 1;
+        a->down_next = a->failures >= UPS_PER_DOWN;
         a->wait = a->backoff;
         a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
     }
@@ -233,7 +237,7 @@ static void judge(struct hg_probe *probe, double rate, double out)
     fail(probe, down);
     if (down) {
         a->base_us = service_us;
-        settle(probe, landing < size * 0.97 ? landing : size);
+        settle(probe, tried < LARGE_CUT && landing < size ? landing : size);
     } else {
         settle(probe, ratio > 1.03 ? size * ratio : size);
     }
