@@ -37,7 +37,7 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       32
+#define BACKOFF_MAX       16
 /* A size that requests wait for settles at once when the step before was that long ago. */
 #define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
