@@ -49,6 +49,7 @@
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
+#define SMALL_STEP_MAX 0.4
 #define LARGE_CUT    0.7
 #define UPS_PER_DOWN 2
 #define FREE_SAMPLES   10
@@ -139,7 +140,7 @@ static double step_of(const struct hg_probe *probe)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
     uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, 0.5);
+    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
 }
 
 static void step_up(struct hg_probe *probe)
@@ -223,7 +224,8 @@ static void judge(struct hg_probe *probe, double rate, double out)
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
-    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX && !a->aimed)
+    uint32_t samples = 4 * error > 0.3 ? 2 * PROBE_SAMPLES_MAX : PROBE_SAMPLES_MAX;
+    if (apart < 2 * error && a->probed.count < samples && !a->aimed)
         return;
     double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
     if (ratio >= bound) {
