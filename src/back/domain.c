@@ -81,6 +81,7 @@ int hg_domain_init(struct hg_domain *domain, struct hg_server *server,
     domain->identities = identities;
     domain->worker = worker;
     domain->prng.state = now_us ^ (uintptr_t)domain; /* jitter needs no secret */
+    domain->slow_us = UINT64_MAX;
     hg_list_init(&domain->listed);
     hg_balance_init(&domain->balance, &balance, 0, now_us);
     domain->own = hg_domain_pool_slow(domain, 0);
@@ -224,6 +225,7 @@ static void publish(struct hg_pool *pool, uint64_t now_us)
     put(pool, HG_POOL_IDLE, block->idle_count);
     put(pool, HG_POOL_BUSY, block->busy_count);
     put(pool, HG_POOL_DRAINING, block->draining);
+    put(pool, HG_POOL_SLOW, pool->slow_count);
     put(pool, HG_POOL_QUOTA, block->quota);
     put(pool, HG_POOL_DEMAND, (uint64_t)(block->demand * 100 + 0.5));
     put(pool, HG_POOL_SLOWED, block->claim < block->demand);
@@ -301,6 +303,7 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
 {
     bool busy = false;
     hg_domain_heed_breaker(domain);
+    hg_domain_heed_usual(domain);
     HG_LIST_EACH(node, &domain->listed)
     {
         busy |= hg_pool_tick(hg_pool_of_node(node), now_us);

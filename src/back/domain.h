@@ -45,7 +45,10 @@ struct hg_domain {
     struct hg_list listed; /* hg_pool.node */
     uint32_t up_count;     /* links that are up, of all pools */
     uint32_t waiting_count;
-    uint64_t usual_us;     /* moving average of how long a reply takes */
+    uint64_t usual_us; /* moving average of how long a reply takes */
+    uint64_t slow_us;  /* a link whose oldest request has waited for longer is slow */
+    uint32_t tries;    /* connections made while all were slow, and nothing was answered since */
+    uint64_t try_us;   /* then: no other before */
     uint64_t ask_again_us; /* the breaker said: no connect before */
     uint64_t published_us; /* when what is counted of the pools was last shown */
     struct hg_prng prng;   /* for back-offs */

@@ -61,6 +61,7 @@ static void drain(struct hg_domain *domain, struct hg_link *link, struct hg_pool
         link->conn.reserved != NULL || from == to || to->denied)
         return;
     from->totals.drains++;
+    hg_pool_leave_slow(link);
     hg_list_remove(&link->node);
     link->full = false;
     hg_balance_conn_drain(&domain->balance, &link->conn, &to->block, domain->hub->loop->now_us);

@@ -40,6 +40,7 @@ void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
     pool->told_us = domain->hub->loop->now_us;
     hg_list_init(&pool->ready);
     hg_list_init(&pool->full);
+    hg_list_init(&pool->slow);
     hg_list_init(&pool->waiting);
     hg_list_init(&pool->node);
     hg_hub_wake_init(&pool->wake, wake);
@@ -74,14 +75,24 @@ static void ask_planner(struct hg_pool *pool)
     hg_domain_carry_out(domain, &plan, true);
 }
 
+/* Does nothing hold up what is put on the link? The oldest request was sent before the last byte
+   was heard, so most need not be looked at closely. */
+static inline bool is_clear(const struct hg_pool *pool, struct hg_link *link)
+{
+    if (HG_UNLIKELY(hg_link_is_large(link)))
+        return false;
+    return HG_LIKELY(pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us) ||
+           !hg_pool_turns_slow(link);
+}
+
 struct hg_link *hg_pool_pick(struct hg_pool *pool)
 {
     struct hg_list *node = hg_list_first(&pool->ready);
-    if (HG_LIKELY(node != NULL && !hg_link_is_large(link_at(node))))
+    if (HG_LIKELY(node != NULL && is_clear(pool, link_at(node))))
         return link_at(node);
     HG_LIST_EACH(other, &pool->ready)
     {
-        if (!hg_link_is_large(link_at(other)))
+        if (is_clear(pool, link_at(other)))
             return link_at(other);
     }
     ask_planner(pool);
@@ -92,10 +103,12 @@ struct hg_link *hg_pool_pick(struct hg_pool *pool)
 void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
 {
     if (HG_UNLIKELY(!hg_link_has_room(link))) {
+        if (link->slow)
+            return;
         hg_list_remove(&link->node);
         hg_list_append(&pool->full, &link->node);
         link->full = true;
-    } else if (pool->ready.next != &link->node) {
+    } else if (pool->ready.next != &link->node && !link->slow) {
         hg_list_remove(&link->node);
         hg_list_prepend(&pool->ready, &link->node);
     }
@@ -200,7 +213,13 @@ static struct hg_link *bound_link(const struct hg_pool *pool, const struct hg_ca
 static struct hg_link *pick_hung(struct hg_pool *pool)
 {
     hg_pool_connect(pool);
-    return pool->coming != NULL || pool->trial_failed ? NULL : hg_pool_pick(pool);
+    if (pool->coming != NULL || pool->trial_failed)
+        return NULL;
+    struct hg_link *link = hg_pool_pick(pool);
+    struct hg_list *slow = hg_list_first(&pool->slow);
+    if (link == NULL && slow != NULL && hg_link_has_room(link_at(slow)))
+        link = link_at(slow);
+    return link;
 }
 
 /* May it go before those that wait? It is the one that was woken, or comes with it: its client's

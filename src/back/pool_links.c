@@ -40,6 +40,7 @@ static bool all_silent(const struct hg_pool *pool, uint64_t now_us)
 static void remove_link(struct hg_link *link)
 {
     struct hg_pool *pool = link->pool;
+    hg_pool_leave_slow(link);
     pool->links[link->pool_index] = pool->links[--pool->link_count];
     pool->links[link->pool_index]->pool_index = link->pool_index;
     hg_list_remove(&link->node);
@@ -129,12 +130,13 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
     struct hg_pool *pool = link->pool;
     struct hg_domain *domain = pool->domain;
     if (HG_LIKELY(in_time > 0)) {
-        domain->usual_us =
-            domain->usual_us == 0 ? waited_us : (domain->usual_us * 15 + waited_us) / 16;
+        hg_domain_learn_usual(domain, waited_us);
         if (HG_UNLIKELY(hg_breaker_is_suspect(&pool->server->breaker)))
             hg_server_tell_answered(pool->server, pool->worker);
     }
     hg_balance_answered(&link->conn, in_time + late, pool->hub->loop->now_us);
+    if (HG_UNLIKELY(link->slow))
+        hg_pool_look_at_slow(link);
     if (hg_link_pending(link) == 0)
         on_empty(pool, link);
 }
@@ -373,6 +375,7 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
         hg_link_tick(link, now_us);
         check_coming(link, now_us);
     }
+    hg_pool_tick_slow(pool, now_us);
     if (now_us - pool->told_us >= SECOND_US)
         hg_pool_tell_sent(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);
