@@ -77,27 +77,31 @@ static void ask_planner(struct hg_pool *pool)
 
 /* Does nothing hold up what is put on the link? The oldest request was sent before the last byte
    was heard, so most need not be looked at closely. */
-static inline bool is_clear(const struct hg_pool *pool, struct hg_link *link)
+static inline bool is_clear(const struct hg_pool *pool, const struct hg_link *link)
 {
-    if (HG_UNLIKELY(hg_link_is_large(link)))
-        return false;
-    return HG_LIKELY(pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us) ||
-           !hg_pool_turns_slow(link);
+    return !hg_link_is_large(link) &&
+           pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us;
+}
+
+static __attribute__((noinline)) struct hg_link *pick_other(struct hg_pool *pool)
+{
+    HG_LIST_EACH(node, &pool->ready)
+    {
+        struct hg_link *link = link_at(node);
+        if (is_clear(pool, link) || (!hg_link_is_large(link) && !hg_pool_turns_slow(link)))
+            return link;
+    }
+    ask_planner(pool);
+    struct hg_list *node = hg_list_first(&pool->ready);
+    return node == NULL ? NULL : link_at(node);
 }
 
 struct hg_link *hg_pool_pick(struct hg_pool *pool)
 {
-    struct hg_list *node = hg_list_first(&pool->ready);
-    if (HG_LIKELY(node != NULL && is_clear(pool, link_at(node))))
+    struct hg_list *node = pool->ready.next;
+    if (HG_LIKELY(node != &pool->ready && is_clear(pool, link_at(node))))
         return link_at(node);
-    HG_LIST_EACH(other, &pool->ready)
-    {
-        if (is_clear(pool, link_at(other)))
-            return link_at(other);
-    }
-    ask_planner(pool);
-    node = hg_list_first(&pool->ready);
-    return node == NULL ? NULL : link_at(node);
+    return pick_other(pool);
 }
 
 void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
