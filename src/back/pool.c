@@ -1,6 +1,7 @@
 // pool - the calls of one worker to one server as one identity: placing, waiting, waking
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/pool_in.h"
+#include "back/remote.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
     hg_retry_init(&pool->retry);
 }
 
-static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
+enum hg_submit hg_pool_refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
 {
     char text[256 + HG_LINK_DENIAL_MAX];
     struct hg_result result = {.fault = fault, .server = pool->server->address};
@@ -120,10 +121,8 @@ void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
 
 static void count_waiting(struct hg_pool *pool, int n)
 {
-    struct hg_domain *domain = pool->domain;
     pool->waiting_count += (uint32_t)n;
-    domain->waiting_count += (uint32_t)n;
-    hg_counter_set(&pool->counters->values[HG_UPSTREAM_WAITING], domain->waiting_count);
+    hg_domain_count_waiting(pool->domain, n);
 }
 
 /* The planner hears of those that wait for any link. */
@@ -165,12 +164,12 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
     bool again = call == pool->waking;
     if (!again && pool->waiting_count >= pool->conf->queue_max) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_FULL, 1);
-        return refuse(pool, call, HG_FAULT_QUEUE_FULL);
+        return hg_pool_refuse(pool, call, HG_FAULT_QUEUE_FULL);
     }
     enum hg_fault fault;
     if (is_in_vain(pool, &fault)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
-        return refuse(pool, call, fault);
+        return hg_pool_refuse(pool, call, fault);
     }
     uint64_t since_us = again ? pool->waking_since_us : now_us;
     uint64_t end_us = since_us + pool->conf->queue_timeout_us;
@@ -178,7 +177,7 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         end_us = call->deadline_us;
     if (end_us <= now_us) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_TIMEOUTS, 1);
-        return refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
+        return hg_pool_refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
     }
     if (end_us < pool->waiting_end_us)
         pool->waiting_end_us = end_us;
@@ -238,21 +237,35 @@ static bool may_pass(struct hg_pool *pool, const struct hg_call *call)
     return true;
 }
 
+/* Must it wait until the one before is answered, wherever that goes? It is in quarantine, or waits
+   for another itself. */
+static bool comes_after_all(const struct hg_pool *pool, const struct hg_call *after)
+{
+    return hg_quarantine_has(&pool->domain->quarantine, after) || hg_tie_waits(after);
+}
+
 enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
 {
     struct hg_link *link = NULL;
     call->place.waiting = false;
     if (HG_UNLIKELY(!hg_server_may_send(pool->server) || pool->closing)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
-        return refuse(pool, call, HG_FAULT_DOWN);
+        return hg_pool_refuse(pool, call, HG_FAULT_DOWN);
     }
     if (HG_UNLIKELY(!pool->block.active))
         hg_domain_list(pool->domain, pool);
+    if (HG_UNLIKELY(call->quarantine) && hg_quarantine_takes(&pool->domain->quarantine, call))
+        return hg_quarantine_submit(&pool->domain->quarantine, call);
     if (HG_LIKELY(call != pool->waking))
         hg_balance_arrived(&pool->domain->balance, &pool->block, pool->hub->loop->now_us);
     struct hg_link *bound = NULL;
     bool behind = false;
-    if (HG_UNLIKELY(call->after != NULL && call->after->place.store == call->place.store))
+    bool follows = call->after != NULL && call->after->place.store == call->place.store;
+    if (HG_UNLIKELY(follows) && comes_after_all(pool, call->after))
+        return hg_tie_behind(&pool->conf->store->ties, call, call->after)
+                   ? HG_SUBMIT_WAIT
+                   : hg_pool_refuse(pool, call, HG_FAULT_MEMORY);
+    if (HG_UNLIKELY(follows))
         bound = bound_link(pool, call->after, &behind);
     if (HG_UNLIKELY(behind))
         return wait_in_line(pool, call, bound);
@@ -268,7 +281,7 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
         return wait_in_line(pool, call, bound);
     enum hg_fault fault = HG_FAULT_INTERNAL;
     if (HG_UNLIKELY(!hg_link_submit(link, call, &fault)))
-        return refuse(pool, call, fault);
+        return hg_pool_refuse(pool, call, fault);
     if (HG_UNLIKELY(link->conn.state == HG_BALANCE_IDLE))
         hg_balance_conn_busy(&pool->domain->balance, &link->conn, pool->hub->loop->now_us);
     hg_pool_note_use(pool, link);
@@ -291,6 +304,11 @@ static void leave_line(struct hg_pool *pool, struct hg_call *call)
 
 void hg_pool_cancel(struct hg_pool *pool, struct hg_call *call)
 {
+    struct hg_quarantine *quarantine = &pool->domain->quarantine;
+    if (HG_UNLIKELY(call->place.extra == quarantine)) {
+        hg_quarantine_cancel(quarantine, call);
+        return;
+    }
     leave_line(pool, call);
     hg_tie_end(call);
 }
@@ -376,7 +394,7 @@ void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault)
     struct hg_list *node;
     while ((node = hg_list_first(&old)) != NULL) {
         leave_line(pool, call_at(node));
-        (void)refuse(pool, call_at(node), fault);
+        (void)hg_pool_refuse(pool, call_at(node), fault);
     }
 }
 
@@ -415,7 +433,7 @@ static void expire_waiting(struct hg_pool *pool, uint64_t now_us)
         }
         leave_line(pool, call);
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_TIMEOUTS, 1);
-        (void)refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
+        (void)hg_pool_refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
     }
     /* Those that came meanwhile are behind. */
     hg_list_splice(&kept, &pool->waiting);

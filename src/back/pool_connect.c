@@ -114,27 +114,35 @@ static void connect_coming(struct hg_pool *pool)
         hg_link_end(pool->coming, HG_LINK_NO_CONNECT, -ENOMEM);
 }
 
-bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how)
+bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,
+                           enum hg_breaker_connect *ret_how)
 {
-    struct hg_domain *domain = pool->domain;
-    uint64_t now_us = pool->hub->loop->now_us, next_us;
-    if (pool->coming != NULL || pool->draining || pool->closing || pool->denied ||
-        now_us < domain->ask_again_us)
+    uint64_t next_us, latest_us = now_us + ASK_LATEST_US;
+    if (now_us < domain->ask_again_us)
         return false;
-    bool doubtful = !pool->hung && is_doubtful(pool);
-    if (doubtful && !hg_domain_may_try(domain, now_us))
-        return false;
-    *ret_how = hg_server_take_connect(pool->server, pool->worker, now_us, &next_us);
-    if (*ret_how != HG_BREAKER_WAIT) {
-        if (doubtful)
-            hg_domain_note_try(domain, now_us);
+    *ret_how = hg_server_take_connect(domain->server, domain->worker, now_us, &next_us);
+    if (*ret_how != HG_BREAKER_WAIT)
         return true;
-    }
-    uint64_t latest_us = now_us + ASK_LATEST_US;
     domain->ask_again_us = next_us <= now_us || next_us == UINT64_MAX ? now_us + ASK_AGAIN_US
                            : next_us < latest_us                      ? next_us
                                                                       : latest_us;
     return false;
+}
+
+bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how)
+{
+    struct hg_domain *domain = pool->domain;
+    uint64_t now_us = pool->hub->loop->now_us;
+    if (pool->coming != NULL || pool->draining || pool->closing || pool->denied ||
+        now_us < domain->ask_again_us)
+        return false;
+    bool doubtful = !pool->hung && is_doubtful(pool);
+    if ((doubtful && !hg_domain_may_try(domain, now_us)) ||
+        !hg_domain_ask_breaker(domain, now_us, ret_how))
+        return false;
+    if (doubtful)
+        hg_domain_note_try(domain, now_us);
+    return true;
 }
 
 void hg_pool_abandon(struct hg_pool *pool, enum hg_breaker_connect how)

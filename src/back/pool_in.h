@@ -31,6 +31,8 @@ bool hg_pool_all_waited(const struct hg_pool *pool, uint64_t limit_us);
 HG_MUST_USE bool hg_pool_make_room(struct hg_pool *pool);
 /* The link, which is up and empty, becomes `to`'s, which has room for it: it is to log in anew. */
 void hg_pool_hand_over(struct hg_link *link, struct hg_pool *to);
+/* The link, which is up, takes nothing new and ends when it is empty. */
+void hg_pool_let_go(struct hg_link *link);
 /* The link, which is up, is found by calls: at once, or when it has room. */
 void hg_pool_offer(struct hg_link *link);
 /* Looks after all links; true while there is something to look after. */
@@ -63,6 +65,8 @@ void hg_pool_tick_slow(struct hg_pool *pool, uint64_t now_us);
 
 /* calls (pool.c) */
 
+/* Answers a call that is on no link and in no line. */
+enum hg_submit hg_pool_refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault);
 /* Answers all calls that wait. */
 void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault);
 /* No waiting call needs this link any more. */

@@ -21,7 +21,7 @@ static void count_up(struct hg_pool *pool, int n)
 {
     pool->up_count += (uint32_t)n;
     pool->domain->up_count += (uint32_t)n;
-    hg_counter_set(&pool->counters->values[HG_UPSTREAM_CONNECTIONS], pool->domain->up_count);
+    hg_domain_show_up(pool->domain);
 }
 
 /* Has no link that is up heard a byte for a whole time-out, though something is due on each? */
@@ -54,6 +54,14 @@ void hg_pool_hand_over(struct hg_link *link, struct hg_pool *to)
     link->pool = to;
     link->pool_index = to->link_count;
     to->links[to->link_count++] = link;
+}
+
+void hg_pool_let_go(struct hg_link *link)
+{
+    hg_pool_leave_slow(link);
+    hg_list_remove(&link->node);
+    link->full = false;
+    hg_link_drain(link);
 }
 
 void hg_pool_offer(struct hg_link *link)
@@ -281,6 +289,7 @@ static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link
     if (link->conn.state != HG_BALANCE_GONE) {
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
         hg_domain_put_unit(pool->domain);
+        hg_quarantine_look(&pool->domain->quarantine);
     }
     if (why == HG_LINK_REJECTED && !link->live) {
         memcpy(pool->denial, link->denial, sizeof pool->denial);
