@@ -55,7 +55,8 @@ struct hg_gate_holder {
 /* Of an upstream. */
 struct hg_gateshare {
     struct hg_gate_holder holders[HG_TICKET_KINDS];
-    /* Requests that wait for a ticket or for a connection, and since when there are any. */
+    /* Requests that wait for a ticket or for a connection, and since when there are any; 0: none
+       do. All of them leaving at once ends nothing while no ticket is free (app/binds). */
     _Atomic int64_t backlog;
     _Atomic uint64_t backlog_since_us;
     pthread_mutex_t lock;
@@ -85,6 +86,8 @@ void hg_gate_tally_reset(struct hg_gate_tally *tally);
 /* "ingress", "read", "write" */
 const char *hg_gate_place_name(enum hg_gate_place place);
 
+/* Is a ticket of each kind free? */
+bool hg_gateshare_is_free(const struct hg_gateshare *share);
 /* One more request waits, or one less. */
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
 
