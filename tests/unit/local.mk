@@ -418,7 +418,8 @@ tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
 
 # Tickets
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap \
+	tests/unit/t_ticketthreads tests/unit/t_ticketorder
 endif
 HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
@@ -430,3 +431,9 @@ tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
 tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
+tests_unit_t_ticketthreads_SOURCES = tests/unit/t_ticketthreads.c
+tests_unit_t_ticketthreads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketthreads_LDADD = $(HG_TICKET_TEST_LIBS) -lpthread
+tests_unit_t_ticketorder_SOURCES = tests/unit/t_ticketorder.c
+tests_unit_t_ticketorder_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketorder_LDADD = $(HG_TICKET_TEST_LIBS)
