@@ -391,6 +391,14 @@ static bool take(struct hg_session *session, struct hg_request *request, struct 
     return false;
 }
 
+static inline bool enter_exempt(struct hg_request *request)
+{
+    request->tickets |= HG_TICKETS_EXEMPT;
+    hg_counter_add(&request->session->worker->ingress->tally->exempt_started, 1);
+    hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
+    return true;
+}
+
 /* Any request, in whatever state. */
 static bool enter_slow(struct hg_session *session, struct hg_request *request, bool *ret_waits)
 {
@@ -401,12 +409,8 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, b
     *ret_waits = false;
     if (request->tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT))
         return true; /* it comes back from another wait */
-    if (mode == HG_MODE_OFF) {
-        request->tickets |= HG_TICKETS_EXEMPT;
-        hg_counter_add(&worker->ingress->tally->exempt_started, 1);
-        hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
-        return true;
-    }
+    if (mode == HG_MODE_OFF)
+        return enter_exempt(request);
     if (bucket->upstream == NULL || hg_worker_store(worker, bucket->upstream) == NULL) {
         hg_answer_refusal(request, &no_store);
         return false;
@@ -425,9 +429,10 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool 
     struct hg_worker *worker = session->worker;
     struct hg_bucket *bucket = request->lane->bucket;
     struct hg_gate_line *ingress = worker->ingress;
-    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL ||
-                    atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed) !=
-                        HG_MODE_ENFORCE ||
+    int mode = atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
+    if (mode == HG_MODE_OFF && request->tickets == 0)
+        return enter_exempt(request);
+    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL || mode != HG_MODE_ENFORCE ||
                     !atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed)))
         return enter_slow(session, request, ret_waits);
     struct hg_gate *gate = worker->gates[bucket->upstream->slot];
