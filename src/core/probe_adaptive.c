@@ -37,7 +37,7 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       16
+#define BACKOFF_MAX 12
 /* A size that requests wait for settles at once when the step before was that long ago. */
 #define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
@@ -51,7 +51,7 @@
 #define STALL_US       300000
 #define SMALL_STEP_MAX 0.4
 #define LARGE_CUT    0.7
-#define UPS_PER_DOWN 2
+#define UPS_PER_DOWN   4
 #define FREE_SAMPLES   10
 #define CHANGE         0.3
 /* A store that serves within this shows at once what more tickets do. */
