@@ -140,7 +140,7 @@ static double step_of(const struct hg_probe *probe)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
     uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
+    return hg_probe_clamp(3 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
 }
 
 static void step_up(struct hg_probe *probe)
@@ -228,7 +228,7 @@ static void judge(struct hg_probe *probe, double rate, double out)
     if (apart < 2 * error && a->probed.count < samples && !a->aimed)
         return;
     double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
-    if (ratio >= bound) {
+    if (ratio >= bound && (down || ratio > 1 + 2 * error)) {
         if (service_us < a->base_us)
             a->base_us += 0.5 * (service_us - a->base_us);
         succeed(probe, service_us);
