@@ -37,7 +37,7 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       32
+#define BACKOFF_MAX 12
 /* A size that requests wait for settles at once when the step before was that long ago. */
 #define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
@@ -49,8 +49,13 @@
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
-/* Share of the interval within which a change must have shown for it to count. */
-#define SETTLED_SHARE 0.2
+#define SMALL_STEP_MAX 0.4
+#define LARGE_CUT    0.7
+#define UPS_PER_DOWN   4
+#define FREE_SAMPLES   10
+#define CHANGE         0.3
+/* A store that serves within this shows at once what more tickets do. */
+#define SETTLED_US 20000
 
 static double floor_of(const struct hg_probe *probe)
 {
@@ -135,43 +140,75 @@ static double step_of(const struct hg_probe *probe)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
     uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, 0.5);
+    return hg_probe_clamp(3 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
+}
+
+static void step_up(struct hg_probe *probe)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double step = step_of(probe);
+    if (a->grown > step)
+        step = a->grown;
+    a->aimed = false;
+    try_size(probe, probe->stable_size * (1 + step));
+    if (a->base_us < SETTLED_US)
+        a->skip = 0;
+}
+
+static void step_down(struct hg_probe *probe, double rate)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double aim = rate * a->base_us / 1e6 * HEADROOM;
+    double step = step_of(probe);
+    if (-a->grown > step)
+        step = -a->grown;
+    double most = probe->stable_size / (1 + step);
+    a->aimed = aim < most && aim > 0;
+    try_size(probe, a->aimed ? aim : most);
 }
 
 /* Judging a step */
 
-/* A large step is tried again at half its size; a small one is given up for a while. */
-static void fail(struct hg_probe *probe, bool down, double smallest)
+static bool has_risen(const struct hg_probe_adaptive *a, double service_us)
 {
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    a->down_next = down;
-    if (!a->aimed && a->grown > smallest * 2) {
-        a->grown /= 2;
-        return;
-    }
-    a->wait = a->backoff;
-    a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
-    a->grown = 0;
-    a->down_next = !down;
+    return service_us > a->base_us * RISEN_MULTIPLE && service_us > a->base_us + RISEN_US;
 }
 
-static void succeed(struct hg_probe *probe)
+/* A small step that failed is not tried again for a while. */
+static void fail(struct hg_probe *probe, bool down)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    bool small = a->grown == 0 && !a->aimed;
+    a->grown = 0;
+    a->down_next = false;
+    if (small) {
+        a->failures = down ? 0 : a->failures + 1;
+        a->down_next = a->failures >= UPS_PER_DOWN;
+        a->wait = a->backoff;
+        a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
+    }
+}
+
+static void succeed(struct hg_probe *probe, double service_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     struct hg_probe_history probed = a->probed;
-    double size = a->probed_size;
-    double ratio = size / probe->stable_size;
-    a->grown = hg_probe_clamp(2 * (ratio > 1 ? ratio - 1 : 1 / ratio - 1), 0, STEP_MAX);
-    a->down_next = probe->state == HG_PROBE_DOWN;
-    if (a->aimed) { // perhaps too far: doubles as long as that helps
-        a->grown = STEP_MAX;
-        a->down_next = false;
-    }
-    settle(probe, size);
+    bool down = probe->state == HG_PROBE_DOWN;
+    double multiple = a->probed_size / probe->stable_size;
+    if (down)
+        a->grown = -hg_probe_clamp(2 * (1 / multiple - 1), 0, STEP_MAX);
+    else
+        a->grown = hg_probe_clamp(2 * (multiple - 1), 0, STEP_MAX);
+    if (a->aimed) // perhaps too far
+        a->grown = multiple < 0.5 ? STEP_MAX : 0;
+    settle(probe, a->probed_size);
     a->stable = probed;
     a->skip = 0;
     a->wait = 0;
     a->backoff = BACKOFF_MIN;
+    a->down_next = a->grown < 0;
+    if (a->grown > 0 && !has_risen(a, service_us))
+        step_up(probe);
 }
 
 static void judge(struct hg_probe *probe, double rate, double out)
@@ -187,21 +224,22 @@ static void judge(struct hg_probe *probe, double rate, double out)
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
-    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX && !a->aimed)
+    uint32_t samples = 4 * error > 0.3 ? 2 * PROBE_SAMPLES_MAX : PROBE_SAMPLES_MAX;
+    if (apart < 2 * error && a->probed.count < samples && !a->aimed)
         return;
     double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
-    if (ratio >= bound) {
+    if (ratio >= bound && (down || ratio > 1 + 2 * error)) {
         if (service_us < a->base_us)
             a->base_us += 0.5 * (service_us - a->base_us);
-        succeed(probe);
+        succeed(probe, service_us);
         return;
     }
     /* Where throughput followed size, the store did not queue. */
     double landing = a->probed_size * (down ? stable / probed : 1);
-    fail(probe, down, step_of(probe));
+    fail(probe, down);
     if (down) {
         a->base_us = service_us;
-        settle(probe, landing < size * 0.97 ? landing : size);
+        settle(probe, tried < LARGE_CUT && landing < size ? landing : size);
     } else {
         settle(probe, ratio > 1.03 ? size * ratio : size);
     }
@@ -209,57 +247,65 @@ static void judge(struct hg_probe *probe, double rate, double out)
 
 /* In `stable` */
 
-static void step_up(struct hg_probe *probe)
+/* A change of the store or of the load: what was learned at this size is void. */
+static void notice_change(struct hg_probe *probe, double rate)
 {
-    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
-    probe->adaptive.aimed = false;
-    probe->adaptive.grown = step;
-    try_size(probe, probe->stable_size * (1 + step));
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double mean = hg_probe_history_rate(&a->stable);
+    double change = rate > mean ? rate - mean : mean - rate;
+    if (a->stable.count == 0 || change < CHANGE * mean ||
+        change * change < 16 * a->variance * mean * mean)
+        return;
+    hg_probe_history_clear(&a->stable);
+    a->wait = 0;
+    a->backoff = BACKOFF_MIN;
+    a->grown = 0;
 }
 
-static void step_down(struct hg_probe *probe, double rate)
+/* Requests wait, and nothing says yet that the store is what they wait for. True: it is left at
+   that, or given more. */
+static bool is_left_alone(struct hg_probe *probe, double service_us)
 {
-    double aim = rate * probe->adaptive.base_us / 1e6 * HEADROOM;
-    double step = hg_probe_clamp(step_of(probe), probe->adaptive.grown, STEP_MAX);
-    double most = probe->stable_size / (1 + step);
-    probe->adaptive.aimed = aim < most && aim > 0;
-    probe->adaptive.grown = step;
-    try_size(probe, probe->adaptive.aimed ? aim : most);
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double excess_us = service_us - a->base_us;
+    bool all = probe->stable_size >= ceiling_of(probe) || a->roof > 0;
+    if (a->engaged)
+        return false;
+    if (all || (a->base_us > 0 && a->base_us < FAST_US) || service_us < FAST_US) {
+        if (a->base_us > 0 ? excess_us <= SUSPECT_US || excess_us <= a->base_us
+                           : service_us <= SUSPECT_US) {
+            if (!all)
+                settle(probe, probe->stable_size * 2);
+            return true;
+        }
+    }
+    a->engaged = true;
+    return false;
 }
 
 static void decide_full(struct hg_probe *probe, double out, double rate)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double mean = hg_probe_history_rate(&a->stable);
-    double change = rate > mean ? rate - mean : mean - rate;
-    if (a->stable.count > 0 && change > 0.3 * mean &&
-        change * change > 16 * a->variance * mean * mean) {
-        hg_probe_history_clear(&a->stable);
-        a->wait = 0;
-        a->backoff = BACKOFF_MIN;
-    }
+    notice_change(probe, rate);
     hg_probe_learn_noise(a, rate);
     hg_probe_history_add(&a->stable, rate, out);
-    mean = hg_probe_history_rate(&a->stable);
+    double mean = hg_probe_history_rate(&a->stable);
     probe->stable_throughput = mean;
+    a->free = 0;
     if (mean <= 0)
         return;
     double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
+    if (is_left_alone(probe, service_us))
+        return;
     if (a->base_us == 0) {
-        a->grown = STEP_MAX;
+        a->grown = -STEP_MAX;
         step_down(probe, mean);
         return;
     }
     if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
-    double excess_us = service_us - a->base_us;
-    bool engaged = probe->stable_size < ceiling_of(probe) && a->roof == 0;
-    if (!engaged) {
-        if (excess_us > SUSPECT_US && excess_us > a->base_us)
-            step_down(probe, mean);
-        return;
-    }
-    if (excess_us > RISEN_US && service_us > CERTAIN_MULTIPLE * a->base_us) {
+    bool risen = has_risen(a, service_us);
+    if (risen && service_us > CERTAIN_MULTIPLE * a->base_us) {
         step_down(probe, mean);
         return;
     }
@@ -267,12 +313,11 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         a->wait--;
         return;
     }
-    if (a->stable.count < (a->grown > 0 ? 1 : STABLE_SAMPLES))
+    if (a->stable.count < STABLE_SAMPLES && a->grown == 0)
         return;
-    bool risen = excess_us > RISEN_US && service_us > RISEN_MULTIPLE * a->base_us;
     if ((risen || a->down_next) && probe->stable_size > floor_of(probe))
         step_down(probe, mean);
-    else
+    else if (probe->stable_size < ceiling_of(probe))
         step_up(probe);
 }
 
@@ -288,6 +333,8 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         else
             a->base_us += (rise < 0 ? BASE_FALL : BASE_RISE) * rise;
     }
+    if (++a->free >= FREE_SAMPLES)
+        a->engaged = false;
     double excess_us = rate > 0 ? out / rate * 1e6 - a->base_us : 0;
     if (out > floor_of(probe) && excess_us > SUSPECT_US && excess_us > a->base_us) {
         if (a->roof == 0 && out < probe->stable_size) {
@@ -307,7 +354,7 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
     double slack = SLACK * a->recent_peak;
     if (slack < START_MULTIPLE * floor_of(probe))
         slack = START_MULTIPLE * floor_of(probe);
-    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US)
+    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US && !a->engaged)
         settle(probe, probe->stable_size * 2);
     else if (a->base_us >= FAST_US && probe->stable_size > slack)
         settle(probe, slack);

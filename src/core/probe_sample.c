@@ -52,18 +52,16 @@ double hg_probe_history_out(const struct hg_probe_history *history)
     return mean_of(history->out, history->count);
 }
 
-/* Half the mean square of the difference of successive samples: a drift does not count. */
+/* From the mean of those before: what varies slowly, as with the share of dear requests, counts. */
 void hg_probe_learn_noise(struct hg_probe_adaptive *adaptive, double rate)
 {
     const struct hg_probe_history *history = &adaptive->stable;
-    if (history->count == 0)
+    double mean = hg_probe_history_rate(history);
+    if (history->count < 2 || mean <= 0)
         return;
-    double last = history->rate[(history->at + HG_PROBE_HISTORY - 1) % HG_PROBE_HISTORY];
-    double mean = (last + rate) / 2;
-    if (mean <= 0)
-        return;
-    double difference = hg_probe_clamp((rate - last) / mean, -DIFFERENCE_MAX, DIFFERENCE_MAX);
-    adaptive->variance += VARIANCE_WEIGHT * (difference * difference / 2 - adaptive->variance);
+    double off = hg_probe_clamp(rate / mean - 1, -DIFFERENCE_MAX, DIFFERENCE_MAX);
+    off = off * off * history->count / (history->count + 1); // the mean varies too
+    adaptive->variance += VARIANCE_WEIGHT * (off - adaptive->variance);
 }
 
 double hg_probe_error(const struct hg_probe_adaptive *adaptive, uint32_t stable, uint32_t probed)
