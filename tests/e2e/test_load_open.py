@@ -137,6 +137,25 @@ def test_a_connection_that_is_lost_in_an_open_loop(fake, tmp_path):
     assert (result["lost"], result["unanswered"], result["done"]) == (2, 2, 18)
 
 
+def test_refused_and_wrong_replies_of_an_open_loop(fake, tmp_path):
+    """Of each ten replies one is refused and one wrong; both have their columns."""
+    def answer(request, peer):
+        peer["n"] = peer.get("n", 0) + 1
+        if peer["n"] % 10 == 3:
+            return request.reply(status=0xFF03, cas=0)
+        return request.reply(status=0x77) if peer["n"] % 10 == 6 else good_answer(request, peer)
+    server = fake(answer)
+    path = tmp_path / "series.csv"
+    report, stderr = load("-s", server.address, "-n", 200, "-c", 1, "-p", 4, "--rate", 1000,
+                          "--arrivals", "poisson", "--series", path, code=1)
+    result = report["total"]
+    check_account(result)
+    assert (result["done"], result["refused"], result["wrong"]) == (160, 20, 20)
+    assert result["statuses"] == {"0x00": 160, "0x77": 20, "0xff03": 20}
+    check_series(read_series(path)["run", "*"], result)
+    assert stderr.count("wrong reply") == 1
+
+
 def test_the_depth_bounds_an_open_loop(fake):
     """Four requests gather on the only connection, then no fifth comes, though many are due."""
     seen = []
