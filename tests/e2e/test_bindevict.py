@@ -232,7 +232,8 @@ def test_modes_that_refuse_nothing(mode):
         assert not THROTTLED & set(seen), seen
         rows = tools.stat(it.daemon, "bindthrottle")
         if mode == "observe":
-            assert it.throttles()[CULPRIT]["refused"] > 0, rows
+            assert int(rows["tenant:shop:bind_would_evict"]) > 0, rows
+            assert int(rows["tenant:shop:bind_would_throttle"]) > 0, rows
             # And is enforced as soon as that is wanted.
             tools.reload(it.daemon, tenant={"bind_mode": "enforce"})
             poll(lambda: statuses(it.load.select("culprit", it.since))[St.BIND_THROTTLE] > 100, 8,
