@@ -88,6 +88,7 @@ struct hg_link {
     uint32_t mask, head, tail;
     uint8_t state; /* enum hg_link_state */
     bool full;     /* the owner's: tell me when a slot gets free */
+    bool slow;     /* the owner's: takes nothing new for now */
     bool blocked;  /* the socket is full, the loop will tell */
     bool probe;    /* must answer before it is READY */
     bool large_out;

@@ -8,11 +8,16 @@
 
 /* ---- the table ---- */
 
+/* A bucket costs 2 bytes, an entry hundreds: with so many, few requests for other keys meet one. */
+#define BUCKETS_PER_ENTRY 4
+
 static size_t bucket_bytes(uint32_t capacity)
 {
-    size_t align = _Alignof(struct hg_bindthrottle_entry);
-    return (capacity * sizeof(uint16_t) + align - 1) / align * align;
+    return capacity * BUCKETS_PER_ENTRY * sizeof(uint16_t);
 }
+
+_Static_assert(BUCKETS_PER_ENTRY * sizeof(uint16_t) % _Alignof(struct hg_bindthrottle_entry) == 0,
+               "entries lie behind the buckets");
 
 size_t hg_bindthrottle_bytes(uint32_t capacity)
 {
@@ -26,6 +31,7 @@ struct hg_bindthrottle *hg_bindthrottle_init(void *memory, uint32_t capacity)
 
     memset(memory, 0, hg_bindthrottle_bytes(capacity));
     table->capacity = capacity;
+    table->mask = capacity * BUCKETS_PER_ENTRY - 1;
     table->buckets = (uint16_t *)(table + 1);
     table->entries = (void *)((uint8_t *)(table + 1) + bucket_bytes(capacity));
     for (uint32_t i = capacity; i > 0; i--) {
@@ -37,7 +43,7 @@ struct hg_bindthrottle *hg_bindthrottle_init(void *memory, uint32_t capacity)
 
 static uint16_t *bucket_of(const struct hg_bindthrottle *table, uint32_t hash)
 {
-    return &table->buckets[hash & (table->capacity - 1)];
+    return &table->buckets[hash & table->mask];
 }
 
 static size_t kept(size_t len)
@@ -52,19 +58,30 @@ bool hg_bindthrottle_same(const struct hg_bindthrottle_key *a, const struct hg_b
            (a->bytes.len == 0 || memcmp(a->bytes.at, b->bytes.at, kept(a->bytes.len)) == 0);
 }
 
-struct hg_bindthrottle_entry *hg_bindthrottle_find(struct hg_bindthrottle *table,
-                                                   const struct hg_bindthrottle_key *key)
+static bool holds(const struct hg_bindthrottle_entry *entry, const struct hg_bindthrottle_key *key)
+{
+    size_t len = key->bytes.len;
+
+    return entry->type == key->type && entry->table_len == key->table_len &&
+           entry->key_len == len && (len == 0 || memcmp(entry->key, key->bytes.at, kept(len)) == 0);
+}
+
+static inline struct hg_bindthrottle_entry *find(const struct hg_bindthrottle *table,
+                                                 const struct hg_bindthrottle_key *key)
 {
     for (uint16_t i = *bucket_of(table, key->hash); HG_UNLIKELY(i != 0);) {
         struct hg_bindthrottle_entry *entry = &table->entries[i - 1];
-        size_t len = key->bytes.len;
-        if (entry->hash == key->hash && entry->type == key->type &&
-            entry->table_len == key->table_len && entry->key_len == len &&
-            (len == 0 || memcmp(entry->key, key->bytes.at, kept(len)) == 0))
+        if (entry->hash == key->hash && holds(entry, key))
             return entry;
         i = entry->next;
     }
     return NULL;
+}
+
+struct hg_bindthrottle_entry *hg_bindthrottle_find(struct hg_bindthrottle *table,
+                                                   const struct hg_bindthrottle_key *key)
+{
+    return find(table, key);
 }
 
 struct hg_bindthrottle_key hg_bindthrottle_key_of(const struct hg_bindthrottle_entry *entry)
@@ -125,9 +142,17 @@ static double capped(double x)
     return x < HG_BINDTHROTTLE_MAX ? x : HG_BINDTHROTTLE_MAX;
 }
 
+/* Sums of many small steps of time are not exact: so much above a whole number is that number. */
+#define ROUNDING 1e-7
+
+static bool is_over(double x)
+{
+    return x <= 1 + ROUNDING;
+}
+
 static uint32_t in_force(double x)
 {
-    return x <= 1 ? 1 : (uint32_t)ceil(x);
+    return is_over(x) ? 1 : (uint32_t)ceil(x - ROUNDING);
 }
 
 static double x_at(const struct hg_bindthrottle_entry *entry, double decr_per_sec, uint64_t now_us)
@@ -149,7 +174,7 @@ static bool let_time_work(struct hg_bindthrottle_entry *entry, double decr_per_s
     entry->x = x_at(entry, decr_per_sec, now_us);
     if (now_us > entry->decayed_us)
         entry->decayed_us = now_us;
-    return entry->x > 1;
+    return !is_over(entry->x);
 }
 
 /* The one with the lowest X; of equal ones the one that was made first. */
@@ -224,24 +249,19 @@ struct hg_bindthrottle_entry *hg_bindthrottle_make(struct hg_bindthrottle *table
 
 /* ---- attempts ---- */
 
-enum hg_bindthrottle_verdict hg_bindthrottle_decide(struct hg_bindthrottle *table,
-                                                    const struct hg_bindthrottle_key *key,
-                                                    bool busy, double decr_per_sec, uint64_t now_us,
-                                                    struct hg_bindthrottle_told *ret_told)
+/* Apart from the search, which most requests end with. */
+static __attribute__((noinline)) enum hg_bindthrottle_verdict
+decide_entry(struct hg_bindthrottle *table, struct hg_bindthrottle_entry *entry, bool busy,
+             double decr_per_sec, uint64_t now_us, struct hg_bindthrottle_told *ret_told)
 {
-    struct hg_bindthrottle_entry *entry = hg_bindthrottle_find(table, key);
-    struct hg_bindthrottle_told told = {.change = 0};
-    uint64_t since;
+    struct hg_bindthrottle_told told = {.last = entry->last_x};
+    uint64_t since = entry->asked_us != 0 ? entry->asked_us : entry->made_us;
 
-    if (HG_LIKELY(entry == NULL))
-        return HG_BINDTHROTTLE_NONE;
     if (!let_time_work(entry, decr_per_sec, now_us)) {
         remove_entry(table, entry);
         return HG_BINDTHROTTLE_NONE;
     }
-    since = entry->asked_us != 0 ? entry->asked_us : entry->made_us;
     told.silent = now_us >= since + HG_BINDTHROTTLE_QUIET;
-    told.last = entry->last_x;
     told.prev = told.x = in_force(entry->x);
     entry->asked_us = now_us;
     entry->last_x = told.x;
@@ -261,6 +281,18 @@ enum hg_bindthrottle_verdict hg_bindthrottle_decide(struct hg_bindthrottle *tabl
         remove_entry(table, entry);
     *ret_told = told;
     return HG_BINDTHROTTLE_PASS;
+}
+
+enum hg_bindthrottle_verdict hg_bindthrottle_decide(struct hg_bindthrottle *table,
+                                                    const struct hg_bindthrottle_key *key,
+                                                    bool busy, double decr_per_sec, uint64_t now_us,
+                                                    struct hg_bindthrottle_told *ret_told)
+{
+    struct hg_bindthrottle_entry *entry = find(table, key);
+
+    if (HG_LIKELY(entry == NULL))
+        return HG_BINDTHROTTLE_NONE;
+    return decide_entry(table, entry, busy, decr_per_sec, now_us, ret_told);
 }
 
 void hg_bindthrottle_undo(struct hg_bindthrottle *table, const struct hg_bindthrottle_key *key,

@@ -57,10 +57,12 @@ struct hg_bindthrottle_entry {
 
 struct hg_bindthrottle {
     uint32_t count;
-    uint32_t capacity;                     /* entries that there is memory for, a power of two */
-    uint16_t free;                         /* index + 1 */
-    uint16_t *buckets;                     /* capacity of them */
-    struct hg_bindthrottle_entry *entries; /* in no order; those that are `used` */
+    uint32_t capacity; /* entries that there is memory for, a power of two */
+    uint32_t mask;     /* of the buckets */
+    uint16_t free;     /* index + 1 */
+    uint16_t *buckets;
+    struct hg_bindthrottle_entry
+        *entries; /* capacity of them, in no order: those that are `used` */
 };
 
 /* Bytes for a table of so many entries (a power of two, at most HG_BINDTHROTTLE_ENTRIES). */
@@ -75,6 +77,13 @@ static inline bool hg_bindthrottle_full(const struct hg_bindthrottle *table)
 }
 /* All entries of `from`, which is empty then, into `to`, which is empty and at least as large. */
 void hg_bindthrottle_move(struct hg_bindthrottle *to, struct hg_bindthrottle *from);
+
+/* False: no key of that hash has an entry. Some instructions, without a call: asked first, a
+   request in calm times costs no more. */
+static inline bool hg_bindthrottle_may_have(const struct hg_bindthrottle *table, uint32_t hash)
+{
+    return table->count != 0 && table->buckets[hash & table->mask] != 0;
+}
 
 /* The same key: type, lengths, hash and all bytes that are kept. */
 bool hg_bindthrottle_same(const struct hg_bindthrottle_key *a, const struct hg_bindthrottle_key *b);

@@ -99,12 +99,12 @@ static bool decide_key(struct hg_bindwatch_verdict *sum, uint64_t may_hold)
     return sum->evicted > 0 || stay > sum->exempt;
 }
 
-/* Moves sums[at] forward to its place among the `count` verdicts before it. */
+/* Puts sums[at] to its place among the `count` verdicts at the beginning; what it takes the room of
+   is no verdict, and has been looked at. */
 static void place(struct hg_bindwatch_verdict *sums, size_t count, size_t at)
 {
     struct hg_bindwatch_verdict verdict = sums[at];
 
-    sums[at] = sums[count];
     while (count > 0 && sums[count - 1].slots < verdict.slots) {
         sums[count] = sums[count - 1];
         count--;

@@ -64,9 +64,10 @@ struct hg_probe_stats {
 
 #define HG_PROBE_HISTORY 8 /* samples that a step is compared with */
 
-/* Throughput of the last samples at one size, a second. */
+/* The last samples at one size. */
 struct hg_probe_history {
-    double rate[HG_PROBE_HISTORY];
+    double rate[HG_PROBE_HISTORY]; /* throughput, a second */
+    double out[HG_PROBE_HISTORY];  /* what was out */
     uint32_t count, at;
 };
 
@@ -89,9 +90,13 @@ struct hg_probe_adaptive {
     double share[HG_TICKET_KINDS]; /* of the demand */
     double recent_peak;            /* most that were out; fades */
     double probed_size;            /* of the step under way */
-    double up_step;                /* the next step up, a multiple */
+    double grown;                  /* size of the next step: up above 0, down below */
+    bool engaged;                  /* the store is what requests wait for */
+    uint32_t free;                 /* samples since requests waited all the time */
+    bool aimed;                    /* the step under way goes by Little's law */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
+    uint32_t failures;             /* of steps up, since one down */
     bool down_next;                /* when neither direction is called for, they take turns */
     double roof;                   /* size before it was capped on suspicion; 0: it was not */
     uint64_t idle_us;              /* nothing was finished for so long while something was out */

@@ -39,15 +39,23 @@
 #define BACKOFF_MIN       4
 #define BACKOFF_MAX       16
 /* A size that requests wait for settles at once when the step before was that long ago. */
-#define BASE_FALL 0.25 /* weights of a new service time in the base */
+#define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
 /* A store that serves within this gets all tickets back when it is not overloaded. */
-#define FAST_US 2000.0
+#define FAST_US        2000.0
+#define START_MULTIPLE 8
+#define SLACK          2.0 /* of a slow store, above the most that were out of late */
+#define FADE           0.99
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
-/* Share of the interval within which a change must have shown for it to count. */
-#define SETTLED_SHARE 0.2
+#define SMALL_STEP_MAX 0.4
+#define LARGE_CUT    0.7
+#define UPS_PER_DOWN 2
+#define FREE_SAMPLES   10
+#define CHANGE         0.3
+/* A store that serves within this shows at once what more tickets do. */
+#define SETTLED_US 20000
 
 static double floor_of(const struct hg_probe *probe)
 {
@@ -132,53 +140,98 @@ static double step_of(const struct hg_probe *probe)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
     uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, 0.5);
+    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
+}
+
+static void step_up(struct hg_probe *probe)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double step = step_of(probe);
+    if (a->grown > step)
+        step = a->grown;
+    a->aimed = false;
+    try_size(probe, probe->stable_size * (1 + step));
+    if (a->base_us < SETTLED_US)
+        a->skip = 0;
+}
+
+static void step_down(struct hg_probe *probe, double rate)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double aim = rate * a->base_us / 1e6 * HEADROOM;
+    double step = step_of(probe);
+    if (-a->grown > step)
+        step = -a->grown;
+    double most = probe->stable_size / (1 + step);
+    a->aimed = aim < most && aim > 0;
+    try_size(probe, a->aimed ? aim : most);
 }
 
 /* Judging a step */
 
+static bool has_risen(const struct hg_probe_adaptive *a, double service_us)
+{
+    return service_us > a->base_us * RISEN_MULTIPLE && service_us > a->base_us + RISEN_US;
+}
+
+/* A small step that failed is not tried again for a while. */
 static void fail(struct hg_probe *probe, bool down)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    a->wait = a->backoff;
-    a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
-    a->up_step = 0;
-    a->down_next = !down;
+    bool small = a->grown == 0 && !a->aimed;
+    a->grown = 0;
+    a->down_next = false;
+    if (small) {
+        a->failures = down ? 0 : a->failures + 1;
+        a->down_next = a->failures >= UPS_PER_DOWN;
+        a->wait = a->backoff;
+        a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
+    }
 }
 
-static void succeed(struct hg_probe *probe)
+static void succeed(struct hg_probe *probe, double service_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     struct hg_probe_history probed = a->probed;
-    double size = a->probed_size;
-    if (probe->state == HG_PROBE_UP)
-        a->up_step = hg_probe_clamp((size / probe->stable_size - 1) * 2, 0, STEP_MAX);
-    settle(probe, size);
+    bool down = probe->state == HG_PROBE_DOWN;
+    double multiple = a->probed_size / probe->stable_size;
+    if (down)
+        a->grown = -hg_probe_clamp(2 * (1 / multiple - 1), 0, STEP_MAX);
+    else
+        a->grown = hg_probe_clamp(2 * (multiple - 1), 0, STEP_MAX);
+    if (a->aimed) // perhaps too far
+        a->grown = multiple < 0.5 ? STEP_MAX : 0;
+    settle(probe, a->probed_size);
     a->stable = probed;
     a->skip = 0;
     a->wait = 0;
     a->backoff = BACKOFF_MIN;
+    a->down_next = a->grown < 0;
+    if (a->grown > 0 && !has_risen(a, service_us))
+        step_up(probe);
 }
 
-static void judge(struct hg_probe *probe, double rate)
+static void judge(struct hg_probe *probe, double rate, double out)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     bool down = probe->state == HG_PROBE_DOWN;
-    hg_probe_history_add(&a->probed, rate);
-    double stable = hg_probe_history_mean(&a->stable), probed = hg_probe_history_mean(&a->probed);
+    hg_probe_history_add(&a->probed, rate, out);
+    double stable = hg_probe_history_rate(&a->stable), probed = hg_probe_history_rate(&a->probed);
     double error = hg_probe_error(a, a->stable.count, a->probed.count);
     double size = probe->stable_size, ratio = stable > 0 ? probed / stable : 1;
-    double bound = 1 + FOLLOWS * (a->probed_size / size - 1);
+    double tried = hg_probe_history_out(&a->probed) / hg_probe_history_out(&a->stable);
+    double bound = 1 + FOLLOWS * (tried - 1);
     if (bound < 1 - LOSS_MAX)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
-    if (apart < 2 * error && a->probed.count < PROBE_SAMPLES_MAX)
+    uint32_t samples = 4 * error > 0.3 ? 2 * PROBE_SAMPLES_MAX : PROBE_SAMPLES_MAX;
+    if (apart < 2 * error && a->probed.count < samples && !a->aimed)
         return;
-    double service_us = a->probed_size / probed * 1e6;
+    double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
     if (ratio >= bound) {
-        if (service_us < a->base_us || a->base_us == 0)
-            a->base_us = service_us;
-        succeed(probe);
+        if (service_us < a->base_us)
+            a->base_us += 0.5 * (service_us - a->base_us);
+        succeed(probe, service_us);
         return;
     }
     /* Where throughput followed size, the store did not queue. */
@@ -186,60 +239,73 @@ static void judge(struct hg_probe *probe, double rate)
     fail(probe, down);
     if (down) {
         a->base_us = service_us;
-        settle(probe, landing < size * 0.9 ? landing : size);
+        settle(probe, tried < LARGE_CUT && landing < size ? landing : size);
     } else {
-        settle(probe, ratio > 1 + 2 * error ? size * ratio : size);
+        settle(probe, ratio > 1.03 ? size * ratio : size);
     }
 }
 
 /* In `stable` */
 
-static void step_up(struct hg_probe *probe)
+/* A change of the store or of the load: what was learned at this size is void. */
+static void notice_change(struct hg_probe *probe, double rate)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double step = step_of(probe);
-    if (a->up_step < step)
-        a->up_step = step;
-    try_size(probe, probe->stable_size * (1 + a->up_step));
+    double mean = hg_probe_history_rate(&a->stable);
+    double change = rate > mean ? rate - mean : mean - rate;
+    if (a->stable.count == 0 || change < CHANGE * mean ||
+        change * change < 16 * a->variance * mean * mean)
+        return;
+    hg_probe_history_clear(&a->stable);
+    a->wait = 0;
+    a->backoff = BACKOFF_MIN;
+    a->grown = 0;
 }
 
-static void step_down(struct hg_probe *probe, double rate)
+/* Requests wait, and nothing says yet that the store is what they wait for. True: it is left at
+   that, or given more. */
+static bool is_left_alone(struct hg_probe *probe, double service_us)
 {
-    double aim = rate * probe->adaptive.base_us / 1e6 * HEADROOM;
-    double most = probe->stable_size * (1 - step_of(probe));
-    try_size(probe, aim < most && aim > 0 ? aim : most);
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double excess_us = service_us - a->base_us;
+    bool all = probe->stable_size >= ceiling_of(probe) || a->roof > 0;
+    if (a->engaged)
+        return false;
+    if (all || (a->base_us > 0 && a->base_us < FAST_US) || service_us < FAST_US) {
+        if (a->base_us > 0 ? excess_us <= SUSPECT_US || excess_us <= a->base_us
+                           : service_us <= SUSPECT_US) {
+            if (!all)
+                settle(probe, probe->stable_size * 2);
+            return true;
+        }
+    }
+    a->engaged = true;
+    return false;
 }
 
 static void decide_full(struct hg_probe *probe, double out, double rate)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double mean = hg_probe_history_mean(&a->stable);
-    double change = rate > mean ? rate - mean : mean - rate;
-    if (a->stable.count > 0 && change > 0.2 * mean &&
-        change * change > 16 * a->variance * mean * mean) {
-        hg_probe_history_clear(&a->stable);
-        a->wait = 0;
-        a->backoff = BACKOFF_MIN;
-    }
+    notice_change(probe, rate);
     hg_probe_learn_noise(a, rate);
-    hg_probe_history_add(&a->stable, rate);
-    mean = hg_probe_history_mean(&a->stable);
+    hg_probe_history_add(&a->stable, rate, out);
+    double mean = hg_probe_history_rate(&a->stable);
     probe->stable_throughput = mean;
+    a->free = 0;
     if (mean <= 0)
         return;
-    double service_us = out / mean * 1e6;
-    if (a->base_us == 0)
-        a->base_us = service_us;
-    else if (service_us < a->base_us)
-        a->base_us += BASE_FALL * (service_us - a->base_us);
-    double excess_us = service_us - a->base_us;
-    bool engaged = probe->stable_size < ceiling_of(probe) && a->roof == 0;
-    if (!engaged) {
-        if (excess_us > SUSPECT_US && excess_us > a->base_us)
-            step_down(probe, mean);
+    double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
+    if (is_left_alone(probe, service_us))
+        return;
+    if (a->base_us == 0) {
+        a->grown = -STEP_MAX;
+        step_down(probe, mean);
         return;
     }
-    if (excess_us > RISEN_US && service_us > CERTAIN_MULTIPLE * a->base_us) {
+    if (service_us < a->base_us)
+        a->base_us += BASE_FALL * (service_us - a->base_us);
+    bool risen = has_risen(a, service_us);
+    if (risen && service_us > CERTAIN_MULTIPLE * a->base_us) {
         step_down(probe, mean);
         return;
     }
@@ -247,12 +313,11 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         a->wait--;
         return;
     }
-    if (a->stable.count < STABLE_SAMPLES)
+    if (a->stable.count < STABLE_SAMPLES && a->grown == 0)
         return;
-    bool risen = excess_us > RISEN_US && service_us > RISEN_MULTIPLE * a->base_us;
     if ((risen || a->down_next) && probe->stable_size > floor_of(probe))
         step_down(probe, mean);
-    else
+    else if (probe->stable_size < ceiling_of(probe))
         step_up(probe);
 }
 
@@ -268,6 +333,8 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         else
             a->base_us += (rise < 0 ? BASE_FALL : BASE_RISE) * rise;
     }
+    if (++a->free >= FREE_SAMPLES)
+        a->engaged = false;
     double excess_us = rate > 0 ? out / rate * 1e6 - a->base_us : 0;
     if (out > floor_of(probe) && excess_us > SUSPECT_US && excess_us > a->base_us) {
         if (a->roof == 0 && out < probe->stable_size) {
@@ -283,12 +350,16 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         return;
     }
     bool at_base = service_us <= a->base_us * RISEN_MULTIPLE + RISEN_US;
-    if (probe->stable_size < ceiling_of(probe) && at_base) {
-        if (a->base_us < FAST_US)
-            settle(probe, probe->stable_size * 2);
-        else if (reached)
-            settle(probe, probe->stable_size * 1.5);
-    }
+    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
+    double slack = SLACK * a->recent_peak;
+    if (slack < START_MULTIPLE * floor_of(probe))
+        slack = START_MULTIPLE * floor_of(probe);
+    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US && !a->engaged)
+        settle(probe, probe->stable_size * 2);
+    else if (a->base_us >= FAST_US && probe->stable_size > slack)
+        settle(probe, slack);
+    else if (reached && at_base && probe->stable_size < staffed)
+        settle(probe, staffed);
 }
 
 static void take_sample(struct hg_probe *probe)
@@ -323,7 +394,7 @@ static void take_sample(struct hg_probe *probe)
         else
             probe->stats.probed_down++;
         if (sample.full && sample.finished > 0)
-            judge(probe, rate);
+            judge(probe, rate, out);
         else
             settle(probe, probe->stable_size);
         break;
@@ -384,7 +455,7 @@ void hg_probe_adaptive_init(struct hg_probe *probe)
         .backoff = BACKOFF_MIN,
     };
     hg_probe_sample_clear(&probe->adaptive.sample);
-    probe->stable_size = ceiling_of(probe);
+    probe->stable_size = hg_probe_clamp(START_MULTIPLE * floor_of(probe), 0, ceiling_of(probe));
     split(probe, probe->stable_size);
 }
 
@@ -403,6 +474,8 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
                             uint64_t elapsed_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
+    double peak = (double)(probe->peak[HG_TICKET_READ] + probe->peak[HG_TICKET_WRITE]);
+    a->recent_peak = peak > a->recent_peak * FADE ? peak : a->recent_peak * FADE;
     learn_shares(probe, seen);
     if (!go_through_stall(probe, seen, elapsed_us)) {
         bool complete = hg_probe_gather(probe, seen, elapsed_us);

@@ -12,7 +12,7 @@
 /* A difference above this is a change of the load or of the store, not noise. */
 #define DIFFERENCE_MAX 0.3
 
-static double root(double square) // without libm, which nothing else here needs
+double hg_probe_root(double square) // without libm, which nothing else here needs
 {
     double x = square > 1 ? square : 1;
     for (int i = 0; i < 40 && x * x > square * (1 + 1e-9); i++)
@@ -25,39 +25,48 @@ void hg_probe_history_clear(struct hg_probe_history *history)
     history->count = history->at = 0;
 }
 
-void hg_probe_history_add(struct hg_probe_history *history, double rate)
+void hg_probe_history_add(struct hg_probe_history *history, double rate, double out)
 {
+    history->out[history->at] = out;
     history->rate[history->at] = rate;
     history->at = (history->at + 1) % HG_PROBE_HISTORY;
     if (history->count < HG_PROBE_HISTORY)
         history->count++;
 }
 
-double hg_probe_history_mean(const struct hg_probe_history *history)
+static double mean_of(const double *values, uint32_t count)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < history->count; i++)
-        sum += history->rate[i];
-    return history->count > 0 ? sum / history->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += values[i];
+    return count > 0 ? sum / count : 0;
 }
 
-/* Half the mean square of the difference of successive samples: a drift does not count. */
+double hg_probe_history_rate(const struct hg_probe_history *history)
+{
+    return mean_of(history->rate, history->count);
+}
+
+double hg_probe_history_out(const struct hg_probe_history *history)
+{
+    return mean_of(history->out, history->count);
+}
+
+/* From the mean of those before: what varies slowly, as with the share of dear requests, counts. */
 void hg_probe_learn_noise(struct hg_probe_adaptive *adaptive, double rate)
 {
     const struct hg_probe_history *history = &adaptive->stable;
-    if (history->count == 0)
+    double mean = hg_probe_history_rate(history);
+    if (history->count < 2 || mean <= 0)
         return;
-    double last = history->rate[(history->at + HG_PROBE_HISTORY - 1) % HG_PROBE_HISTORY];
-    double mean = (last + rate) / 2;
-    if (mean <= 0)
-        return;
-    double difference = hg_probe_clamp((rate - last) / mean, -DIFFERENCE_MAX, DIFFERENCE_MAX);
-    adaptive->variance += VARIANCE_WEIGHT * (difference * difference / 2 - adaptive->variance);
+    double off = hg_probe_clamp(rate / mean - 1, -DIFFERENCE_MAX, DIFFERENCE_MAX);
+    off = off * off * history->count / (history->count + 1); // the mean varies too
+    adaptive->variance += VARIANCE_WEIGHT * (off - adaptive->variance);
 }
 
 double hg_probe_error(const struct hg_probe_adaptive *adaptive, uint32_t stable, uint32_t probed)
 {
-    return root(adaptive->variance * (1.0 / stable + 1.0 / probed));
+    return hg_probe_root(adaptive->variance * (1.0 / stable + 1.0 / probed));
 }
 
 /* Samples */

@@ -11,75 +11,69 @@
 
 #define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
 
-static const struct hg_refusal bucket_gone = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
-                                              "the tenant's store could not be opened",
-                                              HG_SPAN_NONE, HG_SPAN_NONE};
+static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
+                                           "the tenant's store could not be opened", HG_SPAN_NONE,
+                                           HG_SPAN_NONE};
 
 /* ---- which holder ---- */
 
 /* Reads are operations of the QUERY type, and what goes on with a range; all others are writes. */
-static enum hg_ticket_kind kind_of(enum hg_op op)
-{
-    const struct hg_op_row *row = &hg_op_rows[op];
-    switch (row->hot) {
-    case HG_HOT_RULE_QUERY:
-    case HG_HOT_RULE_POINT:
-        return HG_TICKET_READ;
-    case HG_HOT_RULE_NONE:
-        return row->writes ? HG_TICKET_WRITE : HG_TICKET_READ;
-    default:
-        return HG_TICKET_WRITE;
-    }
-}
+#define KIND_INSERT(writes) HG_TICKET_WRITE
+#define KIND_DELETE(writes) HG_TICKET_WRITE
+#define KIND_UPDATE(writes) HG_TICKET_WRITE
+#define KIND_QUERY(writes)  HG_TICKET_READ
+#define KIND_POINT(writes)  HG_TICKET_READ
+#define KIND_ITEMS(writes)  HG_TICKET_WRITE
+#define KIND_NONE(writes)   ((writes) ? HG_TICKET_WRITE : HG_TICKET_READ)
 
-static uint8_t bit_of(enum hg_gate_place place)
-{
-    return (uint8_t)(1u << place);
-}
-
-static struct hg_gate *gate_of(const struct hg_request *request)
-{
-    const struct hg_worker *worker = request->session->worker;
-    return worker->gates[request->lane->bucket->upstream->slot];
-}
-
-static struct hg_gate_line *line_of(const struct hg_request *request, enum hg_gate_place place)
-{
-    if (place == HG_GATE_INGRESS)
-        return request->session->worker->ingress;
-    return &gate_of(request)->lines[place - HG_GATE_READ];
-}
-
-static struct hg_gate_tally *tally_of(const struct hg_gate_line *in)
-{
-    return &in->holder->workers[in->worker->index].tally;
-}
+static const uint8_t kinds[HG_OPS] = {
+#define HG_OP(name, printed, reads, writes, api, code, hot) KIND_##hot(writes),
+#include "base/op.def"
+#undef HG_OP
+};
 
 /* ---- taking and giving back ---- */
 
-static inline void have(struct hg_request *request, struct hg_gate_line *in)
+static inline void have_ingress(struct hg_request *request, struct hg_gate_line *in)
 {
-    enum hg_gate_place place = in->holder->place;
-    request->tickets |= bit_of(place);
-    hg_counter_add(&tally_of(in)->started, 1);
-    if (place == HG_GATE_INGRESS)
-        return;
-    hg_counter_add(&request->lane->tallies[place].started, 1);
-    request->ticket_us = in->worker->loop.now_us;
-    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
-    hg_list_append(&gate_of(request)->running, &request->run);
+    request->tickets |= HG_TICKETS_INGRESS;
+    hg_counter_add(&in->tally->started, 1);
 }
 
-static void poke(struct hg_gate_line *in, uint32_t worker)
+static inline void have_execution(struct hg_request *request, struct hg_gate_line *in)
 {
-    if (HG_LIKELY(worker == HG_TICKET_NOBODY))
-        return;
-    if (worker == in->worker->index) {
-        in->serve_wanted = true;
-        hg_loop_again(&in->worker->loop);
+    enum hg_gate_place place = in->place;
+    request->tickets |= (uint8_t)(1u << place);
+    request->gate = in;
+    request->ticket_us = in->worker->loop.now_us;
+    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
+    hg_counter_add(&in->tally->started, 1);
+    hg_counter_add(&request->lane->tallies[place].started, 1);
+    hg_list_append(in->running, &request->run);
+}
+
+static void have(struct hg_request *request, struct hg_gate_line *in)
+{
+    if (in->place == HG_GATE_INGRESS)
+        have_ingress(request, in);
+    else
+        have_execution(request, in);
+}
+
+static void poke_slow(struct hg_gate_line *in, uint32_t worker)
+{
+    if (worker != in->worker->index) {
+        hg_gate_poke(in->worker->front, worker);
         return;
     }
-    hg_gate_poke(in->worker->front, worker);
+    in->serve_wanted = true;
+    hg_loop_again(&in->worker->loop);
+}
+
+static inline void poke(struct hg_gate_line *in, uint32_t worker)
+{
+    if (HG_UNLIKELY(worker != HG_TICKET_NOBODY))
+        poke_slow(in, worker);
 }
 
 static void note_delinquent(struct hg_gate_tally *tally, uint64_t beyond_us)
@@ -91,16 +85,23 @@ static void note_delinquent(struct hg_gate_tally *tally, uint64_t beyond_us)
         hg_counter_set(&tally->delinquent_max_ms, ms);
 }
 
-static inline void tell(struct hg_gate_tally *tally, bool answered, uint64_t held_us,
-                        uint64_t slow_us)
+static inline void tell(struct hg_gate_tally *tally, bool answered, uint64_t held_us)
 {
-    hg_counter_add(&tally->finished, 1);
-    if (HG_UNLIKELY(slow_us > 0 && held_us > slow_us))
-        note_delinquent(tally, held_us - slow_us);
-    if (HG_UNLIKELY(!answered))
+    if (HG_UNLIKELY(!answered)) {
+        hg_counter_add(&tally->unanswered, 1);
         return;
+    }
     hg_counter_add(&tally->answered, 1);
     hg_counter_add(&tally->processing_us, held_us);
+}
+
+/* What few requests have. */
+static void leave_rest(struct hg_request *request, uint8_t tickets)
+{
+    if (request->in_backlog)
+        hg_gate_room_end(request);
+    if (tickets & HG_TICKETS_EXEMPT)
+        hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_finished, 1);
 }
 
 void hg_gate_leave(struct hg_request *request, bool answered)
@@ -108,25 +109,25 @@ void hg_gate_leave(struct hg_request *request, bool answered)
     struct hg_worker *worker = request->session->worker;
     uint8_t tickets = request->tickets;
     request->tickets = 0;
-    if (HG_UNLIKELY(request->in_backlog))
-        hg_gate_room_end(request);
     if (HG_LIKELY(tickets & HG_TICKETS_EXECUTE)) {
-        enum hg_gate_place place = tickets & HG_TICKETS_READ ? HG_GATE_READ : HG_GATE_WRITE;
-        struct hg_gate_line *in = line_of(request, place);
+        struct hg_gate_line *in = request->gate;
+        struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
         uint64_t held_us = worker->loop.now_us - request->ticket_us;
         uint64_t slow_us = worker->directory->settings.slow_request_us;
-        tell(tally_of(in), answered, held_us, slow_us);
-        tell(&request->lane->tallies[place], answered, held_us, slow_us);
-        hg_list_remove(&request->run);
+        tell(in->tally, answered, held_us);
+        tell(of_tenant, answered, held_us);
+        if (HG_UNLIKELY(held_us > slow_us) && slow_us > 0) {
+            note_delinquent(in->tally, held_us - slow_us);
+            note_delinquent(of_tenant, held_us - slow_us);
+        }
+        request->run.prev->next = request->run.next; /* it will be in no list again */
+        request->run.next->prev = request->run.prev;
         poke(in, hg_ticket_put(&in->holder->ticket));
     }
-    if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
-        struct hg_gate_line *in = worker->ingress;
-        hg_counter_add(&tally_of(in)->finished, 1);
-        poke(in, hg_ticket_put(&in->holder->ticket));
-    }
-    if (HG_UNLIKELY(tickets & HG_TICKETS_EXEMPT))
-        hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_finished, 1);
+    if (HG_LIKELY(tickets & HG_TICKETS_INGRESS))
+        poke(worker->ingress, hg_ticket_put(&worker->ingress->holder->ticket));
+    if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog))
+        leave_rest(request, tickets);
 }
 
 void hg_gate_on_strand(void *ctx, unsigned kind, int change)
@@ -146,13 +147,13 @@ void hg_gate_room_begin(struct hg_request *request)
 {
     struct hg_worker *worker = request->session->worker;
     request->in_backlog = true;
-    hg_gateshare_backlog(gate_of(request)->share, 1, worker->loop.now_us);
+    hg_gateshare_backlog(request->lane->bucket->upstream->gate, 1, worker->loop.now_us);
 }
 
 void hg_gate_room_end(struct hg_request *request)
 {
     request->in_backlog = false;
-    hg_gateshare_backlog(gate_of(request)->share, -1, 0);
+    hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1, 0);
 }
 
 /* ---- refusals ---- */
@@ -190,7 +191,7 @@ static struct hg_session *session_of(struct hg_ticketline_waiter *waiter)
 static void count_out(struct hg_gate_line *in, struct hg_session *session)
 {
     struct hg_request *request = session->waiting;
-    struct hg_gate_tally *of_tenant = &request->lane->tallies[in->holder->place];
+    struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
     uint64_t now_us = in->worker->loop.now_us;
     uint64_t waited_us = now_us > request->hold_us ? now_us - request->hold_us : 0;
     session->in_line = NULL;
@@ -198,16 +199,16 @@ static void count_out(struct hg_gate_line *in, struct hg_session *session)
     atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
     if (in->share != NULL)
         hg_gateshare_backlog(in->share, -1, 0);
-    hg_counter_add(&tally_of(in)->removed, 1);
-    hg_counter_add(&tally_of(in)->queued_us, waited_us);
+    hg_counter_add(&in->tally->removed, 1);
+    hg_counter_add(&in->tally->queued_us, waited_us);
     hg_counter_add(&of_tenant->removed, 1);
     hg_counter_add(&of_tenant->queued_us, waited_us);
 }
 
 static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
 {
-    hg_counter_add(&tally_of(in)->canceled, 1);
-    hg_counter_add(&session->waiting->lane->tallies[in->holder->place].canceled, 1);
+    hg_counter_add(&in->tally->canceled, 1);
+    hg_counter_add(&session->waiting->lane->tallies[in->place].canceled, 1);
 }
 
 /* The next in turn has a ticket: its session goes on. */
@@ -245,7 +246,7 @@ static void refuse_late_ones(struct hg_gate_line *in)
         struct hg_session *session = session_of(waiter);
         count_canceled(in, session);
         count_out(in, session);
-        hg_gate_refuse_late(session->waiting, in->holder->place);
+        hg_gate_refuse_late(session->waiting, in->place);
     }
 }
 
@@ -309,9 +310,9 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
     uint64_t now_us = worker->loop.now_us;
     int64_t most = (int64_t)atomic_load_explicit(&holder->max_waiting, memory_order_relaxed);
     if (atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most) {
-        hg_counter_add(&tally_of(in)->overflows, 1);
-        hg_counter_add(&lane->tallies[holder->place].overflows, 1);
-        refuse(request, holder->place, false);
+        hg_counter_add(&in->tally->overflows, 1);
+        hg_counter_add(&lane->tallies[in->place].overflows, 1);
+        refuse(request, in->place, false);
         return false;
     }
     struct hg_ticketline_waiter *waiter = &session->waiter;
@@ -325,21 +326,21 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
     waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
     if (session->hung_up || session->closing ||
         hg_ticketline_end_us(&in->line, &conf, waiter) <= now_us) {
-        hg_counter_add(&tally_of(in)->canceled, 1);
-        hg_counter_add(&lane->tallies[holder->place].canceled, 1);
-        hg_gate_refuse_late(request, holder->place);
+        hg_counter_add(&in->tally->canceled, 1);
+        hg_counter_add(&lane->tallies[in->place].canceled, 1);
+        hg_gate_refuse_late(request, in->place);
         return false;
     }
     request->hold_us = now_us;
     session->waiting = request;
     session->wait = HG_WAIT_TICKET;
     session->in_line = in;
-    hg_ticketline_push(&in->line, &lane->queues[holder->place], waiter, now_us);
+    hg_ticketline_push(&in->line, &lane->queues[in->place], waiter, now_us);
     atomic_fetch_add_explicit(&holder->waiting, 1, memory_order_relaxed);
     if (in->share != NULL)
         hg_gateshare_backlog(in->share, 1, now_us);
-    hg_counter_add(&tally_of(in)->added, 1);
-    hg_counter_add(&lane->tallies[holder->place].added, 1);
+    hg_counter_add(&in->tally->added, 1);
+    hg_counter_add(&lane->tallies[in->place].added, 1);
     if (hg_list_empty(&in->node))
         hg_list_append(&worker->lines_waiting, &in->node);
     if (!worker->line_timer_armed)
@@ -367,16 +368,16 @@ void hg_gate_abandon(struct hg_session *session)
 /* ---- the way in ---- */
 
 /* One ticket; false: it waits, or was refused. */
-static inline bool take(struct hg_session *session, struct hg_request *request,
-                        struct hg_gate_line *in, enum hg_mode mode, bool *ret_waits)
+static bool take(struct hg_session *session, struct hg_request *request, struct hg_gate_line *in,
+                 enum hg_mode mode, bool *ret_waits)
 {
-    if (HG_LIKELY(in->line.count == 0 && hg_ticket_try(&in->holder->ticket))) {
+    if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
         have(request, in);
         return true;
     }
     if (mode == HG_MODE_OBSERVE) {
-        hg_counter_add(&tally_of(in)->would_wait, 1);
-        hg_counter_add(&request->lane->tallies[in->holder->place].would_wait, 1);
+        hg_counter_add(&in->tally->would_wait, 1);
+        hg_counter_add(&request->lane->tallies[in->place].would_wait, 1);
         hg_ticket_force(&in->holder->ticket);
         have(request, in);
         return true;
@@ -385,44 +386,68 @@ static inline bool take(struct hg_session *session, struct hg_request *request,
     return false;
 }
 
-bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+/* Any request, in whatever state. */
+static bool enter_slow(struct hg_session *session, struct hg_request *request, bool *ret_waits)
 {
     struct hg_worker *worker = session->worker;
     struct hg_bucket *bucket = request->lane->bucket;
     enum hg_mode mode =
         (enum hg_mode)atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
-    uint8_t tickets = request->tickets;
     *ret_waits = false;
-    if (HG_UNLIKELY(tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT)))
+    if (request->tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT))
         return true; /* it comes back from another wait */
-    if (HG_UNLIKELY(bucket->upstream == NULL ||
-                    (worker->gates[bucket->upstream->slot] == NULL &&
-                     hg_worker_store(worker, bucket->upstream) == NULL))) {
-        hg_answer_refusal(request, &bucket_gone);
-        return false;
-    }
-    if (HG_UNLIKELY(mode == HG_MODE_OFF)) {
+    if (mode == HG_MODE_OFF) {
         request->tickets |= HG_TICKETS_EXEMPT;
         hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
         return true;
     }
-    bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
-    if (HG_LIKELY(ingress && !(tickets & HG_TICKETS_INGRESS)) &&
-        HG_UNLIKELY(!take(session, request, worker->ingress, mode, ret_waits)))
+    if (bucket->upstream == NULL || hg_worker_store(worker, bucket->upstream) == NULL) {
+        hg_answer_refusal(request, &no_store);
         return false;
-    struct hg_gate_line *in = &gate_of(request)->lines[kind_of(request->call.op)];
-    return HG_LIKELY(take(session, request, in, mode, ret_waits));
+    }
+    bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
+    if (ingress && !(request->tickets & HG_TICKETS_INGRESS) &&
+        !take(session, request, worker->ingress, mode, ret_waits))
+        return false;
+    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
+    return take(session, request, &gate->lines[kinds[request->call.op]], mode, ret_waits);
+}
+
+/* Both tickets at once, when nobody has to wait. */
+bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_bucket *bucket = request->lane->bucket;
+    struct hg_gate_line *ingress = worker->ingress;
+    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL ||
+                    atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed) !=
+                        HG_MODE_ENFORCE ||
+                    !atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed)))
+        return enter_slow(session, request, ret_waits);
+    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
+    if (HG_UNLIKELY(gate == NULL || ingress->line.count > 0 ||
+                    !hg_ticket_try(&ingress->holder->ticket)))
+        return enter_slow(session, request, ret_waits);
+    struct hg_gate_line *in = &gate->lines[kinds[request->call.op]];
+    have_ingress(request, ingress);
+    if (HG_UNLIKELY(in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
+        return enter_slow(session, request, ret_waits);
+    have_execution(request, in);
+    return true;
 }
 
 /* ---- the worker's part ---- */
 
 static void init_line(struct hg_gate_line *in, struct hg_worker *worker,
-                      struct hg_gate_holder *holder, struct hg_gateshare *share)
+                      struct hg_gate_holder *holder, struct hg_gate *gate)
 {
     hg_list_init(&in->node);
     in->worker = worker;
     in->holder = holder;
-    in->share = share;
+    in->place = holder->place;
+    in->tally = &holder->workers[worker->index].tally;
+    in->share = gate != NULL ? gate->share : NULL;
+    in->running = gate != NULL ? &gate->running : NULL;
     hg_ticketline_init(&in->line);
 }
 
@@ -453,7 +478,7 @@ struct hg_gate *hg_gate_new(struct hg_worker *worker, struct hg_upstream *upstre
     gate->share = upstream->gate;
     hg_list_init(&gate->running);
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        init_line(&gate->lines[kind], worker, &gate->share->holders[kind], gate->share);
+        init_line(&gate->lines[kind], worker, &gate->share->holders[kind], gate);
     return gate;
 }
 

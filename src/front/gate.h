@@ -28,12 +28,15 @@
 
 /* The line of a holder. */
 struct hg_gate_line {
-    struct hg_list node; /* of the worker's, while somebody waits */
-    struct hg_worker *worker;
     struct hg_gate_holder *holder;
-    struct hg_gateshare *share; /* NULL: ingress */
+    struct hg_gate_tally *tally; /* the worker's, of the holder */
+    enum hg_gate_place place;
+    bool serve_wanted;       /* a ticket may be there */
+    struct hg_list *running; /* of its gate; NULL: ingress */
     struct hg_ticketline line;
-    bool serve_wanted; /* a ticket may be there */
+    struct hg_gateshare *share; /* NULL: ingress */
+    struct hg_worker *worker;
+    struct hg_list node; /* of the worker's, while somebody waits */
 };
 
 struct hg_gate {
@@ -46,7 +49,7 @@ struct hg_gate {
    answered. Called again when its wait is over. */
 HG_MUST_USE bool hg_gate_enter(struct hg_session *session, struct hg_request *request,
                                bool *ret_waits);
-/* The request is answered: gives back what it has. `answered`: by its store. */
+/* The request, which has some, is answered: gives back what it has. `answered`: by its store. */
 void hg_gate_leave(struct hg_request *request, bool answered);
 
 /* The request waits for a connection, or no longer does: it counts as backlog. */

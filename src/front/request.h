@@ -14,6 +14,7 @@
 #include "front/bucket.h"
 #include "proto/opcode.h"
 
+struct hg_gate_line;
 struct hg_guard;
 struct hg_session;
 struct hg_table;
@@ -39,6 +40,7 @@ struct hg_request {
     struct hg_table *table; /* of a table request that is not answered; else NULL */
     struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;
+    struct hg_gate_line *gate;        /* whose execution ticket it has */
     struct hg_list run;               /* in its gate's list, while it has an execution ticket */
     uint64_t ticket_us;               /* has that since */
     double bind_change;               /* that its passing the bind throttle made to X */

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include "proto/tablemsg.h"
 
 #define LONG_BASE 256 /* getopt's value of the first row */
+
+/* Intervals of a series where nothing else is asked for: a plot of a minute has 600 points. */
+#define SERIES_MS 100
 
 static const struct hg_option_row *find_row(const char *name, size_t len)
 {
@@ -36,11 +40,12 @@ static const struct hg_option_row *tenant_row(const char *piece)
     return row != NULL && row->scope == HG_OPTION_OF_TENANT ? row : NULL;
 }
 
-/* Where the value that starts at `value` ends. The comma separates keys, but mix and hello have
- * commas of their own: what follows one and is no key of a tenant belongs to the list. */
+/* Where the value that starts at `value` ends. The comma separates keys, but mix, hello and rate
+ * have commas of their own: what follows one and is no key of a tenant belongs to the list. */
 static char *value_end(const struct hg_option_row *row, char *value)
 {
-    bool is_list = row != NULL && (row->type == HG_OPTION_MIX || row->type == HG_OPTION_HELLO);
+    bool is_list = row != NULL && (row->type == HG_OPTION_MIX || row->type == HG_OPTION_HELLO ||
+                                   row->type == HG_OPTION_RATE);
     char *end = value + strcspn(value, ",");
     while (is_list && *end == ',' && strncmp(end + 1, "name=", 5) != 0 &&
            tenant_row(end + 1) == NULL) {
@@ -188,6 +193,57 @@ static bool check_hot(const struct hg_load_options *options, const struct hg_loa
     return check_operation(tenant, (int)tenant->hot_op);
 }
 
+/* Whether the rate and the loop go together. */
+static bool check_rate(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
+{
+    const struct hg_rate *rate = &tenant->rate;
+    const struct hg_rate_step *last = &rate->step[rate->count > 0 ? rate->count - 1 : 0];
+    bool is_open = tenant->arrivals != HG_ARRIVALS_CLOSED;
+    if (options->time_ns > 0 && rate->count > 0 && last->at_ns >= options->time_ns) {
+        return hg_option_complain(
+            "tenant '%s': rate: expected times before the end of the run at second %g, not %g",
+            tenant->name, (double)options->time_ns / 1e9, (double)last->at_ns / 1e9);
+    }
+    if (!options->has_time && options->has_operations && hg_rate_ends(rate)) {
+        return hg_option_complain("tenant '%s': rate: ends with 0, so --operations may never be "
+                                  "reached; expected --time with it",
+                                  tenant->name);
+    }
+    for (uint32_t i = 0; is_open && i < rate->count; i++) {
+        if (isinf(rate->step[i].rate)) {
+            return hg_option_complain("tenant '%s': rate: expected numbers, not " HG_RATE_MAX_WORD
+                                      ", with arrivals steady or poisson",
+                                      tenant->name);
+        }
+    }
+    return !is_open || rate->count > 0 ||
+           hg_option_complain("tenant '%s': arrivals: steady and poisson need a rate above 0",
+                              tenant->name);
+}
+
+/* One key for all operations: what reads verify, what counts and what grows are not the same. */
+static bool check_key(const struct hg_load_tenant *tenant)
+{
+    const struct hg_load_op_info *first = NULL;
+    if (tenant->key == NULL) {
+        return true;
+    }
+    if (strcspn(tenant->key, " \t\r\n") != strlen(tenant->key)) {
+        return hg_option_complain("tenant '%s': key '%s': expected no white space", tenant->name,
+                                  tenant->key);
+    }
+    for (int op = 0; op < HG_LOAD_OPS; op++) {
+        const struct hg_load_op_info *info = &hg_load_op_table[op];
+        bool used = tenant->weight[op] > 0 || (tenant->hot_rate > 0 && (int)tenant->hot_op == op);
+        if (used && first != NULL && info->space != first->space) {
+            return hg_option_complain("tenant '%s': key: %s and %s cannot share one", tenant->name,
+                                      first->name, info->name);
+        }
+        first = used ? info : first;
+    }
+    return true;
+}
+
 /* What is done when no mix says it, and to the hot key. */
 static void fill_in_tenant(struct hg_load_tenant *tenant)
 {
@@ -214,13 +270,17 @@ static void fill_in_tenant(struct hg_load_tenant *tenant)
     if (tenant->hot_until_ns == 0) {
         tenant->hot_until_ns = UINT64_MAX;
     }
+    if (tenant->key != NULL) {
+        tenant->keys = 1;
+        tenant->key_bytes = (uint32_t)strlen(tenant->key);
+    }
 }
 
 static bool check_tenant(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
 {
     uint32_t digits = hg_gen_digits(tenant->keys);
     size_t needed = strlen(tenant->key_prefix) + 1 + digits;
-    if (tenant->key_bytes < needed) {
+    if (tenant->key == NULL && tenant->key_bytes < needed) {
         return hg_option_complain(
             "tenant '%s': key-bytes %u: %u keys with prefix '%s' need at least %zu", tenant->name,
             tenant->key_bytes, tenant->keys, tenant->key_prefix, needed);
@@ -237,7 +297,8 @@ static bool check_tenant(const struct hg_load_options *options, const struct hg_
         return hg_option_complain("tenant '%s': user and password (or password-file) go together",
                                   tenant->name);
     }
-    return check_protocol(options, tenant) && check_rows(tenant) && check_hot(options, tenant);
+    return check_protocol(options, tenant) && check_rows(tenant) && check_key(tenant) &&
+           check_rate(options, tenant) && check_hot(options, tenant);
 }
 
 static bool check_options(struct hg_load_options *options)
@@ -263,6 +324,9 @@ static bool check_options(struct hg_load_options *options)
     }
     if (options->has_operations && options->operations == 0 && !options->fill) {
         return hg_option_complain("--operations '0': expected at least 1, or --fill with it");
+    }
+    if (options->series != NULL && options->interval_ms == 0) {
+        options->interval_ms = SERIES_MS;
     }
     if (!options->has_time) {
         options->time_ns = options->has_operations ? 0 : 10u * UINT64_C(1000000000);
@@ -430,6 +494,7 @@ enum hg_load_parsed hg_load_options_init(struct hg_load_options *options, int ar
         .zipf = 0.99,
         .value_min = 32,
         .value_max = 32,
+        .waiting = 100000,
     };
     *options = (struct hg_load_options){
         .interval_ns = 1000000000,

@@ -5,11 +5,13 @@
 // the line before it: the sums now less the sums then.
 #include "load/report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
+#include "load/csv.h"
 #include "load/run.h"
 
 struct hg_load_report {
@@ -18,6 +20,7 @@ struct hg_load_report {
     uint64_t start_ns; /* of the measured part */
     uint64_t line_ns;  /* of the last progress line */
     uint64_t next_ns;
+    FILE *series;             /* NULL: nobody asked for one */
     struct hg_load_stats now; /* of one tenant, while it is printed */
     struct hg_load_stats *then;
 };
@@ -46,6 +49,9 @@ struct hg_load_report *hg_load_report_new(struct hg_load_run *run)
 void hg_load_report_free(struct hg_load_report *report)
 {
     if (report != NULL) {
+        if (report->series != NULL) {
+            fclose(report->series);
+        }
         free(report->then);
         free(report);
     }
@@ -104,6 +110,9 @@ static void show_line(const struct hg_load_report *report, const struct hg_load_
     if (hg_counter_get(&stats->wrong) > 0) {
         fprintf(stderr, " wrong:%llu", (unsigned long long)hg_counter_get(&stats->wrong));
     }
+    if (hg_counter_get(&stats->shed) > 0) {
+        fprintf(stderr, " not sent:%llu", (unsigned long long)hg_counter_get(&stats->shed));
+    }
     fputc('\n', stderr);
 }
 
@@ -151,7 +160,27 @@ static void show_histogram(const char *what, const struct hg_hist *hist)
     printf(" max %.3f ms\n", ms(hg_counter_get(&hist->max)));
 }
 
-static void show_result(const char *name, const struct hg_load_stats *stats, double seconds)
+static bool is_open(const struct hg_load_tenant *tenant)
+{
+    return tenant->arrivals != HG_ARRIVALS_CLOSED;
+}
+
+/* What became of the intended requests of an open loop. */
+static void show_open(const struct hg_load_stats *stats, double seconds)
+{
+    uint64_t intended = hg_counter_get(&stats->intended);
+    printf(
+        "  %-11s %llu, %.1f a second; %llu sent, %llu not sent for want of room, %llu left at the "
+        "end\n",
+        "intended", (unsigned long long)intended, per((double)intended, seconds),
+        (unsigned long long)hg_counter_get(&stats->sent),
+        (unsigned long long)hg_counter_get(&stats->shed),
+        (unsigned long long)hg_counter_get(&stats->left));
+    show_histogram("sent late", &stats->late);
+}
+
+static void show_result(const char *name, const struct hg_load_stats *stats, double seconds,
+                        bool open, double slo_ms)
 {
     uint64_t operations = hg_load_stats_operations(stats);
     uint64_t refused = hg_load_stats_outcome(stats, HG_LOAD_REFUSED);
@@ -160,7 +189,15 @@ static void show_result(const char *name, const struct hg_load_stats *stats, dou
     printf(", %.1f KiB/s out, %.1f KiB/s in\n",
            per((double)hg_counter_get(&stats->bytes_out) / 1024, seconds),
            per((double)hg_counter_get(&stats->bytes_in) / 1024, seconds));
+    if (open) {
+        show_open(stats, seconds);
+    }
     show_histogram("latency", &stats->latency);
+    if (slo_ms > 0) {
+        uint64_t within = hg_counter_get(&stats->within_slo);
+        printf("  %-11s %llu, %.1f a second within %g ms\n", "within SLO",
+               (unsigned long long)within, per((double)within, seconds), slo_ms);
+    }
     if (refused > 0) {
         printf("  %-11s %llu, %.1f a second\n", "refused", (unsigned long long)refused,
                per((double)refused, seconds));
@@ -194,16 +231,18 @@ static void show_text(struct hg_load_report *report, double seconds)
     struct hg_load_run *run = report->run;
     const struct hg_load_options *options = run->options;
     char name[160];
+    bool any_open = false;
     for (uint32_t i = 0; i < options->tenant_count; i++) {
         const struct hg_load_tenant *tenant = &options->tenants[i];
         snprintf(name, sizeof name, "tenant %s: %u connections, pipeline %u", tenant->name,
                  tenant->connections, tenant->pipeline);
         collect(run, tenant, true, &report->now);
-        show_result(name, &report->now, seconds);
+        show_result(name, &report->now, seconds, is_open(tenant), tenant->slo_ms);
+        any_open |= is_open(tenant);
     }
     collect(run, NULL, true, &report->now);
     if (options->tenant_count > 1) {
-        show_result("all tenants", &report->now, seconds);
+        show_result("all tenants", &report->now, seconds, any_open, 0);
     }
     double operations = (double)hg_load_stats_operations(&report->now);
     printf("CPU of headgate-load: %.3f us an operation\n",
@@ -275,8 +314,7 @@ static void json_hot(const struct hg_load_tenant *tenant)
     if (tenant->hot_rate <= 0) {
         return;
     }
-    hg_gen_put_key((uint8_t *)key, tenant->key_prefix, info->space, tenant->key_bytes,
-                   tenant->hot_key);
+    hg_lane_put_key(tenant, info->space, tenant->hot_key, (uint8_t *)key);
     key[tenant->key_bytes] = '\0';
     printf(",\"hot\":{\"key\":");
     json_text(key);
@@ -300,10 +338,16 @@ static void json_result(const struct hg_load_stats *stats, double seconds)
     json_count("wrong", hg_counter_get(&stats->wrong));
     json_count("lost", hg_counter_get(&stats->lost));
     json_count("unanswered", hg_counter_get(&stats->unanswered));
+    json_count("intended", hg_counter_get(&stats->intended));
+    json_count("sent", hg_counter_get(&stats->sent));
+    json_count("shed", hg_counter_get(&stats->shed));
+    json_count("left", hg_counter_get(&stats->left));
+    json_count("within_slo", hg_counter_get(&stats->within_slo));
     json_count("bytes_out", hg_counter_get(&stats->bytes_out));
     json_count("bytes_in", hg_counter_get(&stats->bytes_in));
     json_histogram("latency_us", &stats->latency);
     json_histogram("refusal_us", &stats->refusal);
+    json_histogram("late_us", &stats->late);
     printf("\"by_operation\":{");
     const char *comma = "";
     for (int op = 0; op < HG_LOAD_OPS; op++) {
@@ -355,7 +399,9 @@ static void show_json(struct hg_load_report *report, double seconds)
         const struct hg_load_tenant *tenant = &options->tenants[i];
         printf("%s{\"name\":", i > 0 ? "," : "");
         json_text(tenant->name);
-        printf(",\"connections\":%u,\"pipeline\":%u,", tenant->connections, tenant->pipeline);
+        printf(",\"connections\":%u,\"pipeline\":%u,\"arrivals\":\"%s\",\"slo_ms\":%g,",
+               tenant->connections, tenant->pipeline, hg_load_arrivals_names[tenant->arrivals],
+               tenant->slo_ms);
         collect(run, tenant, true, &report->now);
         json_result(&report->now, seconds);
         json_hot(tenant);
@@ -391,6 +437,60 @@ static uint64_t unfilled_keys(const struct hg_load_run *run)
     return missing;
 }
 
+/* Opened before the load, so that a wrong name costs no run. */
+bool hg_load_report_open(struct hg_load_report *report)
+{
+    const char *path = report->run->options->series;
+    report->series = path != NULL ? fopen(path, "we") : NULL;
+    if (path != NULL && report->series == NULL) {
+        fprintf(stderr, "headgate-load: --series '%s': %s\n", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Whether nothing was left out for want of memory. */
+static bool write_lines(const struct hg_load_run *run, FILE *file)
+{
+    static struct hg_series *list[HG_LOAD_TENANTS_MAX * 256];
+    static struct hg_csv csv;
+    bool whole = true;
+    uint32_t count = find_series(run, NULL, list);
+    hg_csv_init(&csv, file, list, count);
+    hg_csv_write_head(&csv);
+    hg_csv_write(&csv, "run", "*", list, count, HG_SERIES_GROUPS);
+    for (uint32_t i = 0; i < count; i++) {
+        whole = whole && !list[i]->is_short;
+    }
+    for (uint32_t i = 0; i < run->options->tenant_count; i++) {
+        const struct hg_load_tenant *tenant = &run->options->tenants[i];
+        count = find_series(run, tenant, list);
+        hg_csv_write(&csv, "tenant", tenant->name, list, count, HG_SERIES_GROUPS);
+        if (tenant->hot_rate > 0) {
+            hg_csv_write(&csv, "hot", tenant->name, list, count, HG_SERIES_HOT);
+            hg_csv_write(&csv, "other", tenant->name, list, count, HG_SERIES_OTHER);
+        }
+    }
+    return whole;
+}
+
+/* The file of --series; whether it is complete. */
+static bool write_series(struct hg_load_report *report)
+{
+    if (report->series == NULL) {
+        return true;
+    }
+    bool whole = write_lines(report->run, report->series);
+    bool failed = ferror(report->series) != 0;
+    failed |= fclose(report->series) != 0;
+    report->series = NULL;
+    if (failed || !whole) {
+        fprintf(stderr, "headgate-load: --series '%s': %s\n", report->run->options->series,
+                failed ? strerror(errno) : "out of memory, some latencies are missing");
+    }
+    return !failed && whole;
+}
+
 bool hg_load_report_finish(struct hg_load_report *report)
 {
     double seconds = measured_seconds(report->run);
@@ -402,5 +502,5 @@ bool hg_load_report_finish(struct hg_load_report *report)
         trouble += hg_counter_get(&report->now.wrong) + hg_counter_get(&report->now.lost) +
                    hg_counter_get(&report->now.unanswered);
     }
-    return trouble == 0;
+    return write_series(report) && trouble == 0;
 }

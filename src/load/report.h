@@ -15,6 +15,9 @@ struct hg_load_run;
 HG_MUST_USE struct hg_load_report *hg_load_report_new(struct hg_load_run *run);
 void hg_load_report_free(struct hg_load_report *report);
 
+/* Opens the file of --series, if there is one; false: the reason is on stderr. */
+HG_MUST_USE bool hg_load_report_open(struct hg_load_report *report);
+
 void hg_load_report_on_measure(struct hg_load_report *report, bool begins, uint64_t now_ns);
 
 /* Prints a line for each tenant when an interval is over. */

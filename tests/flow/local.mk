@@ -249,3 +249,11 @@ endif
 tests_flow_t_strand_SOURCES = tests/flow/t_strand.c $(SOLO)
 tests_flow_t_strand_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_strand_LDADD = $(HG_BACK_TEST_LIBS)
+# Requests that take long
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_slow
+endif
+LATE = tests/flow/late.h $(SOLO)
+tests_flow_t_slow_SOURCES = tests/flow/t_slow.c $(LATE)
+tests_flow_t_slow_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_slow_LDADD = $(HG_BACK_TEST_LIBS)

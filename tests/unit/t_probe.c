@@ -522,12 +522,13 @@ static void test_change_of_control(void **state)
     set_up(&rig, &conf);
     step(&rig, 0, 0, 0);
     step(&rig, 1, 32, 0);
+    expect_sizes(&rig, 35, 35);
     conf.control = HG_PROBE_FIXED;
     (void)hg_probe_configure(&rig.probe, &conf);
     expect_sizes(&rig, 11, 7);
     conf.control = HG_PROBE_ADAPTIVE;
     (void)hg_probe_configure(&rig.probe, &conf);
-    expect_sizes(&rig, MAX, MAX);
+    expect_sizes(&rig, 32, 32);
     conf.control = HG_PROBE_PROBING;
     (void)hg_probe_configure(&rig.probe, &conf);
     expect_sizes(&rig, 32, 32);
