@@ -84,6 +84,9 @@ void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GA
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us)
 {
     int64_t before = atomic_fetch_add(&share->backlog, change);
-    if (before == 0 && change > 0)
+    if (before != 0 || change < 0)
+        return;
+    uint64_t late_us = atomic_load_explicit(&share->backlog_late_us, memory_order_relaxed);
+    if (late_us == 0 || (now_us > late_us && now_us - late_us > HG_GATESHARE_GAP_US))
         atomic_store(&share->backlog_since_us, now_us);
 }

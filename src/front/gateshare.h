@@ -58,6 +58,8 @@ struct hg_gateshare {
     /* Requests that wait for a ticket or for a connection, and since when there are any. */
     _Atomic int64_t backlog;
     _Atomic uint64_t backlog_since_us;
+    _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
+                                         time was over; 0: never */
     pthread_mutex_t lock;
     struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
     bool changed;                /* they were */
@@ -79,6 +81,10 @@ void hg_gateshare_free(struct hg_gateshare *share);
 void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS]);
 /* "ingress", "read", "write" */
 const char *hg_gate_place_name(enum hg_gate_place place);
+
+/* A line that runs empty only because who waits gives up soon is a backlog all the same: it goes on
+   when the next one has to wait within so long of the last that gave up. */
+#define HG_GATESHARE_GAP_US 100000
 
 /* One more request waits, or one less. */
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
