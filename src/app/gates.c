@@ -24,8 +24,11 @@ static struct hg_probe_holder_seen see(struct hg_gate_holder *holder)
         if (queue_us > seen.queue_min_us)
             seen.queue_min_us = queue_us;
     }
-    seen.finished = answered - holder->seen_answered;
-    seen.service_us = service_us - holder->seen_service_us;
+    /* Less than before: somebody sets the counters to 0 just now. */
+    if (answered > holder->seen_answered && service_us >= holder->seen_service_us) {
+        seen.finished = answered - holder->seen_answered;
+        seen.service_us = service_us - holder->seen_service_us;
+    }
     seen.waiting = waiting > 0 ? (uint64_t)waiting : 0;
     holder->seen_answered = answered;
     holder->seen_service_us = service_us;
@@ -44,22 +47,21 @@ static uint64_t oldest_us(const struct hg_gateshare *share, uint64_t now_us)
     return oldest;
 }
 
-static void resize(struct hg_process *process, struct hg_gateshare *share)
+static void resize(struct hg_front *front, struct hg_gateshare *share)
 {
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         struct hg_ticket *ticket = &share->holders[kind].ticket;
         if (hg_ticket_size(ticket) == (int64_t)share->probe.size[kind])
             continue;
         uint32_t poke = hg_ticket_resize(ticket, share->probe.size[kind]);
-        if (process->workers != NULL)
-            hg_gate_poke(&process->front, poke);
+        if (front->workers != NULL)
+            hg_gate_poke(front, poke);
     }
 }
 
-/* When the next step is due. */
-static uint64_t step(struct hg_process *process, struct hg_gateshare *share, uint64_t now_us)
+/* Under lock: options that are new. */
+static void take_over(struct hg_gateshare *share, uint64_t now_us)
 {
-    pthread_mutex_lock(&share->lock);
     if (!share->begun) {
         share->begun = true;
         share->stepped_us = now_us;
@@ -68,6 +70,35 @@ static uint64_t step(struct hg_process *process, struct hg_gateshare *share, uin
         hg_probe_configure(&share->probe, &share->wanted);
     }
     share->changed = false;
+}
+
+static bool is_same(const struct hg_probe_conf *a, const struct hg_probe_conf *b)
+{
+    return a->control == b->control && a->interval_us == b->interval_us &&
+           a->read_tickets == b->read_tickets && a->write_tickets == b->write_tickets &&
+           a->initial == b->initial && a->cores == b->cores && a->min == b->min &&
+           a->max == b->max && a->read_write_ratio == b->read_write_ratio &&
+           a->weight == b->weight && a->step == b->step;
+}
+
+void hg_gates_configure(struct hg_front *front, struct hg_gateshare *share,
+                        const struct hg_probe_conf *wanted, uint64_t now_us)
+{
+    pthread_mutex_lock(&share->lock);
+    if (!share->begun || !is_same(&share->wanted, wanted)) {
+        share->wanted = *wanted;
+        share->changed = true;
+        take_over(share, now_us);
+        resize(front, share);
+    }
+    pthread_mutex_unlock(&share->lock);
+}
+
+/* When the next step is due. */
+static uint64_t step(struct hg_process *process, struct hg_gateshare *share, uint64_t now_us)
+{
+    pthread_mutex_lock(&share->lock);
+    take_over(share, now_us);
     uint64_t due_us = share->stepped_us + share->wanted.interval_us;
     if (now_us >= due_us) {
         struct hg_probe_seen seen = {.now_us = now_us, .oldest_us = oldest_us(share, now_us)};
@@ -77,7 +108,7 @@ static uint64_t step(struct hg_process *process, struct hg_gateshare *share, uin
         share->stepped_us = now_us;
         due_us = now_us + share->wanted.interval_us;
     }
-    resize(process, share);
+    resize(&process->front, share);
     pthread_mutex_unlock(&share->lock);
     return due_us;
 }

@@ -9,6 +9,14 @@
 #include <stdint.h>
 
 struct hg_process;
+struct hg_front;
+struct hg_gateshare;
+struct hg_probe_conf;
+
+/* Options of an upstream's controller, in force at once; those that it has already leave it alone.
+   Any thread. */
+void hg_gates_configure(struct hg_front *front, struct hg_gateshare *share,
+                        const struct hg_probe_conf *wanted, uint64_t now_us);
 
 /* Takes new options over and makes the steps that are due; when the next one is, monotonic. */
 uint64_t hg_gates_tick(struct hg_process *process, uint64_t now_us);

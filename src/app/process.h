@@ -96,6 +96,12 @@ HG_MUST_USE int hg_publish_prepare(struct hg_process *process, const struct hg_c
 HG_MUST_USE int hg_publish(struct hg_process *process, struct hg_conf *effective,
                            struct hg_directory *directory, const char *purge);
 
+/* publish_tickets.c: options of ingress tickets, of an upstream's, and of binds. */
+void hg_publish_ingress(struct hg_front *front, const struct hg_conf *conf);
+void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
+                          const struct hg_conf_upstream *conf);
+struct hg_bind_settings hg_publish_binds(const struct hg_conf *conf);
+
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users);
 void hg_users_ref_unref(void *users);
 /* The users of a directory (hooks.c). */

@@ -47,7 +47,7 @@ struct hg_job {
        freed by the front end: raw bytes of a value, or with `packets` whole stat packets made by
        hg_job_stat. */
     uint16_t status;
-    char text[512];
+    char text[1024];
     char *body;
     size_t body_len, body_cap;
     bool packets;

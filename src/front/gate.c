@@ -100,8 +100,10 @@ static void leave_rest(struct hg_request *request, uint8_t tickets)
 {
     if (request->in_backlog)
         hg_gate_room_end(request);
-    if (tickets & HG_TICKETS_EXEMPT)
+    if (tickets & HG_TICKETS_EXEMPT) {
+        hg_counter_add(&request->session->worker->ingress->tally->exempt_finished, 1);
         hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_finished, 1);
+    }
 }
 
 void hg_gate_leave(struct hg_request *request, bool answered)
@@ -124,8 +126,11 @@ void hg_gate_leave(struct hg_request *request, bool answered)
         request->run.next->prev = request->run.prev;
         poke(in, hg_ticket_put(&in->holder->ticket));
     }
-    if (HG_LIKELY(tickets & HG_TICKETS_INGRESS))
-        poke(worker->ingress, hg_ticket_put(&worker->ingress->holder->ticket));
+    if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
+        struct hg_gate_line *in = worker->ingress;
+        hg_counter_add(&in->tally->answered, 1);
+        poke(in, hg_ticket_put(&in->holder->ticket));
+    }
     if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog))
         leave_rest(request, tickets);
 }
@@ -412,6 +417,7 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, b
         return true; /* it comes back from another wait */
     if (mode == HG_MODE_OFF) {
         request->tickets |= HG_TICKETS_EXEMPT;
+        hg_counter_add(&worker->ingress->tally->exempt_started, 1);
         hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
         return true;
     }

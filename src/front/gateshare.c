@@ -3,6 +3,7 @@
 #include "front/gateshare.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,14 +72,39 @@ void hg_gateshare_free(struct hg_gateshare *share)
     free(share);
 }
 
+void hg_gate_tally_add(const struct hg_gate_tally *tally, uint64_t sums[HG_GATE_STATS])
+{
+    const size_t longest = offsetof(struct hg_gate_tally, delinquent_max_ms) / sizeof(hg_counter);
+    const hg_counter *of = (const hg_counter *)tally;
+    for (unsigned s = 0; s < HG_GATE_STATS; s++) {
+        uint64_t value = hg_counter_get(&of[s]);
+        if (s != longest)
+            sums[s] += value;
+        else if (value > sums[s])
+            sums[s] = value;
+    }
+}
+
 void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS])
 {
     memset(sums, 0, HG_GATE_STATS * sizeof *sums);
-    for (unsigned w = 0; w < holder->worker_count; w++) {
-        const hg_counter *of = (const hg_counter *)&holder->workers[w].tally;
-        for (unsigned s = 0; s < HG_GATE_STATS; s++)
-            sums[s] += hg_counter_get(&of[s]);
-    }
+    for (unsigned w = 0; w < holder->worker_count; w++)
+        hg_gate_tally_add(&holder->workers[w].tally, sums);
+}
+
+void hg_gate_tally_reset(struct hg_gate_tally *tally)
+{
+    uint64_t taken = hg_counter_get(&tally->started) - hg_counter_get(&tally->answered) -
+                     hg_counter_get(&tally->unanswered);
+    uint64_t waiting = hg_counter_get(&tally->added) - hg_counter_get(&tally->removed);
+    uint64_t exempt =
+        hg_counter_get(&tally->exempt_started) - hg_counter_get(&tally->exempt_finished);
+    hg_counter *of = (hg_counter *)tally;
+    for (unsigned s = 0; s < HG_GATE_STATS; s++)
+        hg_counter_set(&of[s], 0);
+    hg_counter_set(&tally->started, taken);
+    hg_counter_set(&tally->added, waiting);
+    hg_counter_set(&tally->exempt_started, exempt);
 }
 
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us)

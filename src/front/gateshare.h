@@ -79,6 +79,11 @@ void hg_gateshare_free(struct hg_gateshare *share);
 
 /* Adds the tallies of all workers; any thread. */
 void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS]);
+/* Adds one tally to sums; any thread. The largest of maxima. */
+void hg_gate_tally_add(const struct hg_gate_tally *tally, uint64_t sums[HG_GATE_STATS]);
+/* All counters to 0, as far as what is under way allows: what was taken or waits goes on. By the
+   worker whose it is. */
+void hg_gate_tally_reset(struct hg_gate_tally *tally);
 /* "ingress", "read", "write" */
 const char *hg_gate_place_name(enum hg_gate_place place);
 

@@ -462,3 +462,14 @@ tests_unit_t_load_arrivals_SOURCES = tests/unit/t_load_arrivals.c src/load/arriv
 	src/load/gen.c src/load/parse.c src/load/rate.c
 tests_unit_t_load_arrivals_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_load_arrivals_LDADD = $(CMOCKA_LIBS) -lm
+
+# Options of tickets and binds
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_tickets tests/unit/t_publish_tickets
+endif
+tests_unit_t_conf_tickets_SOURCES = tests/unit/t_conf_tickets.c tests/unit/apphelp.h
+tests_unit_t_conf_tickets_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_tickets_LDADD = $(t_app_libs)
+tests_unit_t_publish_tickets_SOURCES = tests/unit/t_publish_tickets.c tests/unit/apphelp.h
+tests_unit_t_publish_tickets_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_publish_tickets_LDADD = $(HG_LOGIN_TEST_LIBS)
