@@ -115,14 +115,20 @@ uint32_t hg_ticket_next(struct hg_ticket *holder)
     return has_one(atomic_load(&holder->word)) ? pick(holder) : HG_TICKET_NOBODY;
 }
 
+/* Written out, as a loop would cost more than all the rest of a put. */
+static inline bool any_waits(struct hg_ticket *holder)
+{
+    _Static_assert(WORDS == 4, "all words are looked at");
+    return (atomic_load(&holder->waiting[0]) | atomic_load(&holder->waiting[1]) |
+            atomic_load(&holder->waiting[2]) | atomic_load(&holder->waiting[3])) != 0;
+}
+
 uint32_t hg_ticket_put(struct hg_ticket *holder)
 {
-    uint64_t before = atomic_fetch_sub(&holder->word, 1), bits = 0;
+    uint64_t before = atomic_fetch_sub(&holder->word, 1);
 
     assert(out_of(before) != 0);
-    for (uint32_t i = 0; i < WORDS; i++)
-        bits |= atomic_load(&holder->waiting[i]);
-    return HG_LIKELY(bits == 0) ? HG_TICKET_NOBODY : hg_ticket_next(holder);
+    return HG_LIKELY(!any_waits(holder)) ? HG_TICKET_NOBODY : hg_ticket_next(holder);
 }
 
 /* Only the worker itself changes its bit, so it need not set or clear it twice. */
