@@ -38,18 +38,29 @@ static uint64_t oldest_age(struct hg_ticketline *line, uint64_t now_us)
     return since(now_us, oldest->since_us);
 }
 
-/* The line becomes empty, or one gets into an empty line. */
+/* The line becomes empty, or one gets into an empty line. That alone does not end overload: its
+   short waits can empty the line at any time. */
 static void begin(struct hg_ticketline *line, uint64_t now_us)
 {
-    line->overloaded = false;
     line->above_us = line->window_us = now_us;
     line->min_us = UINT64_MAX;
     line->last_min_us = 0;
 }
 
+static bool is_over(const struct hg_ticketline *line, uint64_t now_us)
+{
+    return since(now_us, line->old_us) >= HG_TICKETLINE_WINDOW_US;
+}
+
 /* What time alone does to a line in which somebody waits. */
 static void watch(struct hg_ticketline *line, uint64_t now_us)
 {
+    if (oldest_age(line, now_us) >= HG_TICKETLINE_TARGET_US)
+        line->old_us = now_us;
+    if (line->overloaded && is_over(line, now_us)) {
+        line->overloaded = false;
+        line->above_us = now_us;
+    }
     if (since(now_us, line->above_us) >= HG_TICKETLINE_WINDOW_US)
         line->overloaded = true;
     if (since(now_us, line->window_us) < HG_TICKETLINE_WINDOW_US)
@@ -64,10 +75,8 @@ static void observe(struct hg_ticketline *line, uint64_t now_us)
 {
     uint64_t age_us = oldest_age(line, now_us);
     line->min_us = smaller(line->min_us, age_us);
-    if (age_us < HG_TICKETLINE_TARGET_US) {
+    if (age_us < HG_TICKETLINE_TARGET_US)
         line->above_us = now_us;
-        line->overloaded = false;
-    }
     watch(line, now_us);
 }
 
@@ -216,8 +225,10 @@ struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
     if (node->key <= now_us)
         return take_out(line, HG_CONTAINER_OF(node, struct hg_ticketline_waiter, late), now_us);
     node = hg_heap_first(&line->came);
-    if (line->overloaded && add(node->key, conf->overload_wait_us) <= now_us)
+    if (line->overloaded && add(node->key, conf->overload_wait_us) <= now_us) {
+        line->old_us = now_us;
         return take_out(line, HG_CONTAINER_OF(node, struct hg_ticketline_waiter, came), now_us);
+    }
     return NULL;
 }
 
@@ -238,7 +249,7 @@ uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,
                               const struct hg_ticketline_conf *conf,
                               const struct hg_ticketline_waiter *waiter)
 {
-    if (!line->overloaded)
+    if (!line->overloaded || is_over(line, waiter->since_us))
         return waiter->deadline_us;
     return smaller(waiter->deadline_us, add(waiter->came_us, conf->overload_wait_us));
 }
@@ -247,4 +258,6 @@ void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us)
 {
     if (line->count > 0)
         watch(line, now_us);
+    else if (is_over(line, now_us))
+        line->overloaded = false;
 }

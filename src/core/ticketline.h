@@ -10,8 +10,10 @@
 // it does not depend on who is served first). Then the newest is served first, and a waiter gives
 // up after overload_wait, counted from when its bytes may have come (`came_us`), not from when it
 // was looked at: what lay behind another waiting request of its client is as old as that. It ends
-// when the line is empty, or when one is served and the oldest has waited for less than 5 ms. Who
-// gives up says nothing of either: it would have had to wait longer.
+// when for 100 ms nobody has waited for 5 ms, nor given up for its sake: one look at an empty or a
+// young line is not enough, since the short waits of overload make lines young and empty. (Ended by
+// one look, it is off while the backlog that it was to refuse is read from the clients' sockets,
+// and at five times the capacity that backlog then grows without end.)
 //
 // Deficit round robin: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served
 // while that covers the cost of its next waiter; what is left over is kept while it has waiters.
@@ -71,6 +73,7 @@ struct hg_ticketline {
     uint32_t count;
     bool overloaded;
     uint64_t above_us;    /* the line has been too slow since; while count > 0 */
+    uint64_t old_us;      /* when last somebody was seen to have waited too long */
     uint64_t window_us;   /* beginning of the window */
     uint64_t min_us;      /* smallest sojourn in it; UINT64_MAX: none seen */
     uint64_t last_min_us; /* of the window before, for statistics; 0: the line was empty since
