@@ -38,7 +38,7 @@ static struct {
     uint32_t turns[TENANTS], n_turns;         // tenants with waiters; the first one's turn it is
     int64_t deficit[TENANTS];
     bool in_turn, overloaded; // in_turn: of the first
-    uint64_t slow_since_us;
+    uint64_t slow_since_us, last_old_us;
 } model;
 
 static uint32_t model_count_of(uint32_t tenant)
@@ -49,18 +49,29 @@ static uint32_t model_count_of(uint32_t tenant)
     return n;
 }
 
+static uint64_t model_oldest_us(uint64_t now_us)
+{
+    return now_us - waiters[model.in[0]].since_us;
+}
+
 static void model_look(uint64_t now_us)
 {
-    if (model.count > 0 && now_us - model.slow_since_us >= HG_TICKETLINE_WINDOW_US)
+    if (model.count == 0)
+        return;
+    if (model_oldest_us(now_us) >= HG_TICKETLINE_TARGET_US)
+        model.last_old_us = now_us;
+    if (model.overloaded && now_us >= model.last_old_us + HG_TICKETLINE_WINDOW_US) {
+        model.overloaded = false;
+        model.slow_since_us = now_us;
+    } else if (now_us >= model.slow_since_us + HG_TICKETLINE_WINDOW_US) {
         model.overloaded = true;
+    }
 }
 
 static void model_push(uint32_t waiter, uint32_t tenant, uint64_t now_us)
 {
-    if (model.count == 0) {
-        model.overloaded = false;
+    if (model.count == 0)
         model.slow_since_us = now_us;
-    }
     if (model_count_of(tenant) == 0)
         model.turns[model.n_turns++] = tenant;
     model.in[model.count] = waiter;
@@ -84,8 +95,6 @@ static void model_take_out(uint32_t at)
     model.count--;
     memmove(model.in + at, model.in + at + 1, (model.count - at) * sizeof model.in[0]);
     memmove(model.of + at, model.of + at + 1, (model.count - at) * sizeof model.of[0]);
-    if (model.count == 0)
-        model.overloaded = false;
     if (model_count_of(tenant) > 0)
         return;
     model.deficit[tenant] = 0;
@@ -112,10 +121,8 @@ static uint32_t model_find(const struct hg_ticketline_waiter *waiter)
 /* The place of the one to be served. */
 static uint32_t model_choose(uint64_t now_us)
 {
-    if (now_us - waiters[model.in[0]].since_us < HG_TICKETLINE_TARGET_US) {
+    if (model_oldest_us(now_us) < HG_TICKETLINE_TARGET_US)
         model.slow_since_us = now_us;
-        model.overloaded = false;
-    }
     model_look(now_us);
     for (;;) {
         uint32_t tenant = model.turns[0], at = UINT32_MAX;
@@ -193,7 +200,10 @@ static void expire_all(uint64_t now_us)
     while ((waiter = hg_ticketline_expire(&line, &conf, now_us)) != NULL) {
         uint32_t at = model_find(waiter);
         assert_true(model_end_us(at) <= now_us);
+        if (waiter->deadline_us > now_us) // for the sake of overload
+            model.last_old_us = now_us;
         model_take_out(at);
+        model_look(now_us);
         seen.late++;
     }
     for (uint32_t at = 0; at < model.count; at++)
@@ -229,7 +239,7 @@ static void test_random_steps(void **state)
         setup();
         for (uint32_t i = 0; i < 6000; i++) {
             // More come than go, then fewer, so that overload begins and ends.
-            uint64_t what = hg_prng_below(&dice, 100), load = i / 1000 % 2 == 0 ? 60 : 30;
+            uint64_t what = hg_prng_below(&dice, 100), load = i / 1000 % 2 == 0 ? 60 : 15;
             now_us += hg_prng_below(&dice, 4) == 0 ? hg_prng_below(&dice, 4000) : 0;
             if (what < load)
                 push_one(n_tenants, now_us);
