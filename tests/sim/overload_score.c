@@ -161,6 +161,8 @@ void overload_score(const struct overload_setup *setup, const struct overload_ta
     score.p99_ms = percentile_ms(tally, .99);
     score.jain = overload_jain(tally->good_of, setup->tenants);
     score.jain_others = overload_jain(tally->good_of + 1, setup->tenants - 1);
+    for (uint32_t i = 1; i < setup->tenants; i++)
+        score.good_others += tally->good_of[i] / seconds;
     score_sizes(setup, tally, &score);
     score_phases(setup, tally, &score);
     *ret_score = score;

@@ -29,6 +29,7 @@ struct overload_phase_score {
 struct overload_score {
     /* From setup->from_us on. */
     double goodput, p50_ms, p99_ms, jain, jain_others; // others: without tenant 0
+    double good_others;                                // a second, of them
     double answered, refused, timed_out, waited;       // a second
     double size, variation; // of the total of tickets: mean, relative standard deviation
     double turns, changes;  // of its direction, of it: in 10 s

@@ -265,60 +265,93 @@ static void test_nobody_served_is_overload(void **state)
     }
 }
 
-static void test_overload_ends_with_an_empty_line(void **state)
+/* An empty line alone is no end: what its clients sent meanwhile may be waiting to be read. */
+static void test_overload_ends_100_ms_after_the_line_was_emptied(void **state)
 {
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
     uint64_t now_us;
     (void)state;
     setup();
     now_us = overload();
-    while (line.count > 1)
+    while (line.count > 0)
         (void)hg_ticketline_pop(&line, now_us);
     assert_true(line.overloaded);
-    (void)hg_ticketline_pop(&line, now_us);
-    assert_false(line.overloaded);
-    push(0, now_us);
-    push(0, now_us);
-    assert_pops(now_us + 99 * MS, &waiters[pushed - 2]);
+    would.came_us = now_us - 30 * MS;
+    would.since_us = now_us + 100 * MS - 1;
+    assert_true(hg_ticketline_end_us(&line, &conf, &would) < now_us);
+    would.since_us++;
+    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), UINT64_MAX);
+    push(0, now_us + 99 * MS);
+    push(0, now_us + 99 * MS);
     assert_pops(now_us + 99 * MS, &waiters[pushed - 1]);
+    assert_true(line.overloaded);
+    assert_pops(now_us + 99 * MS, &waiters[pushed - 2]);
+    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
+    assert_true(line.overloaded);
+    push(0, now_us + 100 * MS);
+    push(0, now_us + 100 * MS);
+    assert_false(line.overloaded);
+    assert_pops(now_us + 199 * MS, &waiters[pushed - 2]); // oldest first again
+    assert_pops(now_us + 199 * MS, &waiters[pushed - 1]);
 }
 
-static void test_overload_ends_when_the_oldest_waits_little(void **state)
+static void test_a_tick_ends_the_overload_of_an_empty_line(void **state)
 {
     uint64_t now_us;
     (void)state;
     setup();
     now_us = overload();
-    struct hg_ticketline_waiter *first = push(0, now_us + 16 * MS), *second;
-    push(0, now_us + 17 * MS);
-    assert_int_equal(expire_all(now_us + 19 * MS), 60 - 11); // came too long ago
-    second = push(0, now_us + 19 * MS);
+    while (line.count > 0)
+        (void)hg_ticketline_pop(&line, now_us);
+    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
     assert_true(line.overloaded);
-    assert_pops(now_us + 21 * MS, second); // the oldest has waited for 5 ms
-    second = push(0, now_us + 21 * MS);
-    assert_true(line.overloaded);
-    hg_ticketline_remove(&line, first, now_us + 21 * MS);
-    assert_true(line.overloaded);                    // who leaves says nothing
-    assert_pops(now_us + 22 * MS - 1, &waiters[61]); // oldest first again
+    hg_ticketline_tick(&line, now_us + 100 * MS);
     assert_false(line.overloaded);
-    assert_pops(now_us + 22 * MS - 1, second);
 }
 
-/* Under overload one waits for less than 5 ms because its bytes are old: no sign of recovery. */
-static void test_giving_up_early_does_not_end_overload(void **state)
+static void test_overload_ends_when_for_100_ms_the_oldest_waited_little(void **state)
+{
+    uint64_t now_us;
+    (void)state;
+    setup();
+    now_us = overload();
+    assert_int_equal(expire_all(now_us + 1 * MS), 60 - 11); // came too long ago
+    uint64_t last_us = now_us + 1 * MS;
+    for (now_us = last_us; now_us < last_us + 100 * MS; now_us += 2 * MS) {
+        assert_true(line.overloaded);
+        struct hg_ticketline_waiter *young = push(0, now_us);
+        assert_pops(now_us + 1 * MS, young);
+    }
+    push(0, now_us);
+    assert_false(line.overloaded);
+
+    setup();
+    now_us = overload();
+    assert_int_equal(expire_all(now_us + 1 * MS), 60 - 11);
+    push(0, now_us + 50 * MS);
+    assert_pops(now_us + 55 * MS, &waiters[60]); // 5 ms: it goes on
+    push(0, now_us + 155 * MS - 1);
+    assert_true(line.overloaded);
+    hg_ticketline_remove(&line, &waiters[61], now_us + 155 * MS); // whatever looks at the time
+    assert_false(line.overloaded);
+}
+
+/* Under overload one waits for less than 5 ms because its bytes are old: no sign of recovery, it
+   would have had to wait. */
+static void test_giving_up_early_keeps_overload(void **state)
 {
     uint64_t now_us;
     (void)state;
     setup();
     now_us = overload();
     assert_int_equal(expire_all(now_us), 60 - 11);
-    assert_false(line.overloaded); // empty
-    setup();
-    now_us = overload();
-    push(0, now_us);
-    push_as(1, now_us, now_us - 18 * MS, UINT64_MAX, 1);
-    assert_int_equal(expire_all(now_us + 1 * MS), 60 - 11);
-    assert_int_equal(expire_all(now_us + 2 * MS), 1);
-    assert_true(line.overloaded);
+    for (uint32_t i = 0; i < 100; i++) {
+        now_us += 10 * MS;
+        push_as(1, now_us, now_us - 18 * MS, UINT64_MAX, 1);
+        assert_int_equal(expire_all(now_us + 1 * MS), 0);
+        assert_int_equal(expire_all(now_us + 2 * MS), 1);
+        assert_true(line.overloaded);
+    }
 }
 
 static void test_a_tenants_flood_alone_makes_overload(void **state)
@@ -445,9 +478,10 @@ int main(void)
         cmocka_unit_test(test_no_overload_while_the_oldest_waits_little),
         cmocka_unit_test(test_no_overload_when_the_line_was_empty),
         cmocka_unit_test(test_nobody_served_is_overload),
-        cmocka_unit_test(test_overload_ends_with_an_empty_line),
-        cmocka_unit_test(test_overload_ends_when_the_oldest_waits_little),
-        cmocka_unit_test(test_giving_up_early_does_not_end_overload),
+        cmocka_unit_test(test_overload_ends_100_ms_after_the_line_was_emptied),
+        cmocka_unit_test(test_a_tick_ends_the_overload_of_an_empty_line),
+        cmocka_unit_test(test_overload_ends_when_for_100_ms_the_oldest_waited_little),
+        cmocka_unit_test(test_giving_up_early_keeps_overload),
         cmocka_unit_test(test_a_tenants_flood_alone_makes_overload),
         cmocka_unit_test(test_deadlines_are_exact),
         cmocka_unit_test(test_waits_are_counted_from_when_the_bytes_came),
