@@ -150,6 +150,13 @@ static void settle(struct hg_probe *probe, double size)
     hg_probe_sample_clear(&a->sample);
 }
 
+/* A size that is not to be judged. */
+static void settle_at_once(struct hg_probe *probe, double size)
+{
+    settle(probe, size);
+    probe->adaptive.skip = 0;
+}
+
 static void try_size(struct hg_probe *probe, double size)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
@@ -298,8 +305,10 @@ static bool leave_alone(struct hg_probe *probe, double service_us)
     if (a->engaged)
         return false;
     if ((all || fast) && (excess_us <= SUSPECT_US || excess_us <= a->base_us)) {
+        if (a->base_us == 0)
+            a->base_us = service_us;
         if (!all)
-            settle(probe, probe->stable_size * 2);
+            settle_at_once(probe, probe->stable_size * 2);
         return true;
     }
     a->engaged = true;
@@ -344,13 +353,17 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
         step_up(probe);
 }
 
+/* A fast store that serves slower is busy, as far as one can tell from here: only a step down that
+   fails proves that it is slow. */
 static void learn_base(struct hg_probe_adaptive *a, double service_us)
 {
     double rise = hg_probe_clamp(service_us - a->base_us, -a->base_us, a->base_us);
     if (a->base_us == 0)
         a->base_us = service_us;
-    else
-        a->base_us += (rise < 0 ? BASE_FALL : BASE_RISE) * rise;
+    else if (rise < 0)
+        a->base_us += BASE_FALL * rise;
+    else if (a->base_us >= FAST_US)
+        a->base_us += BASE_RISE * rise;
 }
 
 /* More is out than the throughput explains, though there are tickets left: it is capped where it
@@ -365,26 +378,28 @@ static bool suspect(struct hg_probe *probe, double out, double rate)
     }
     if (++a->suspicions >= SUSPECT_SAMPLES && a->roof == 0 && out < probe->stable_size) {
         double roof = probe->stable_size;
-        settle(probe, out);
+        settle_at_once(probe, out);
         a->roof = roof;
-        a->skip = 0;
     }
     return true;
 }
 
 /* Of an unloaded store. One that is slow and used up its tickets now and then gets what a line of
    random arrivals needs not to wait: what is used, and its square root. */
-static double free_size(const struct hg_probe *probe, double use, bool reached)
+static double free_size(const struct hg_probe *probe, double rate, double service_us, bool reached)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
-    double most = START_MULTIPLE * floor_of(probe), staffed = use + hg_probe_root(use);
+    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
+    double most = START_MULTIPLE * floor_of(probe);
     if (a->base_us < FAST_US)
         return a->engaged ? probe->stable_size : probe->stable_size * 2;
     if (SLACK * a->recent_peak > most)
         most = SLACK * a->recent_peak;
     if (probe->stable_size > most)
         return most;
-    return reached && probe->stable_size < staffed ? staffed : probe->stable_size;
+    if (reached && staffed > probe->stable_size && !has_risen(a, service_us))
+        return staffed;
+    return probe->stable_size;
 }
 
 static void decide_free(struct hg_probe *probe, double out, double rate, double service_us,
@@ -399,12 +414,10 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
     if (suspect(probe, out, rate))
         return;
     if (a->roof > 0) {
-        settle(probe, a->roof);
+        settle_at_once(probe, a->roof);
         return;
     }
-    double size = free_size(probe, rate * service_us / 1e6, reached);
-    if (size < probe->stable_size || !has_risen(a, service_us))
-        settle(probe, size);
+    settle_at_once(probe, free_size(probe, rate, service_us, reached));
 }
 
 static void take_sample(struct hg_probe *probe)
