@@ -305,7 +305,8 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
     bool risen = has_risen(a, service_us);
-    if (risen && service_us > CERTAIN_MULTIPLE * a->base_us) {
+    if (risen && service_us > CERTAIN_MULTIPLE * a->base_us &&
+        64 * a->variance < a->stable.count) {
         step_down(probe, mean);
         return;
     }
