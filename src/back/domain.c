@@ -14,12 +14,16 @@
 
 /* ---- units ---- */
 
-/* How many connections there may be, as far as other workers leave them to this one. */
-static void heed_lease(struct hg_domain *domain)
+uint32_t hg_domain_limit(const struct hg_domain *domain)
 {
-    uint32_t capacity = hg_lease_capacity(&domain->server->lease, domain->worker);
-    if (capacity > domain->conf->share)
-        capacity = domain->conf->share;
+    uint32_t limit = hg_lease_capacity(&domain->server->lease, domain->worker);
+    return limit < domain->conf->share ? limit : domain->conf->share;
+}
+
+void hg_domain_heed_lease(struct hg_domain *domain)
+{
+    uint32_t limit = hg_domain_limit(domain), apart = hg_quarantine_units(&domain->quarantine);
+    uint32_t capacity = limit > apart ? limit - apart : 0;
     if (capacity != domain->balance.capacity)
         hg_balance_set_capacity(&domain->balance, capacity);
 }
@@ -33,7 +37,7 @@ bool hg_domain_take_unit(struct hg_domain *domain)
 void hg_domain_put_unit(struct hg_domain *domain)
 {
     hg_lease_put(&domain->server->lease, domain->worker);
-    heed_lease(domain);
+    hg_domain_heed_lease(domain);
 }
 
 /* Connections that could be closed at once for another worker's sake. */
@@ -57,7 +61,7 @@ static bool tick_lease(struct hg_domain *domain, uint64_t now_us)
     uint32_t more = may_send && wanted > spare ? wanted - spare : 0;
     bool busy = hg_lease_tick(&domain->server->lease, domain->worker, more,
                               count_free(domain, now_us), now_us);
-    heed_lease(domain);
+    hg_domain_heed_lease(domain);
     return busy;
 }
 
@@ -81,15 +85,17 @@ int hg_domain_init(struct hg_domain *domain, struct hg_server *server,
     domain->identities = identities;
     domain->worker = worker;
     domain->prng.state = now_us ^ (uintptr_t)domain; /* jitter needs no secret */
+    domain->slow_us = UINT64_MAX;
     hg_list_init(&domain->listed);
     hg_balance_init(&domain->balance, &balance, 0, now_us);
+    hg_quarantine_init(&domain->quarantine, domain);
     domain->own = hg_domain_pool_slow(domain, 0);
     if (domain->own == NULL) {
         free(domain->pools);
         return -ENOMEM;
     }
     hg_lease_open(&server->lease, worker, now_us);
-    heed_lease(domain);
+    hg_domain_heed_lease(domain);
     return 0;
 }
 
@@ -179,8 +185,8 @@ void hg_domain_list(struct hg_domain *domain, struct hg_pool *pool)
 static bool is_gone(const struct hg_pool *pool)
 {
     const struct hg_balance_block *block = &pool->block;
-    return pool->link_count == 0 && pool->waiting_count == 0 && !block->active &&
-           block->incoming == 0;
+    return pool->link_count == 0 && pool->waiting_count + pool->waiting_apart == 0 &&
+           !block->active && block->incoming == 0;
 }
 
 static void unlist(struct hg_domain *domain, struct hg_pool *pool)
@@ -203,6 +209,19 @@ void hg_domain_heed_breaker(struct hg_domain *domain)
 
 /* ---- statistics ---- */
 
+void hg_domain_show_up(const struct hg_domain *domain)
+{
+    hg_counter_set(&domain->server->counters[domain->worker].values[HG_UPSTREAM_CONNECTIONS],
+                   domain->up_count + hg_quarantine_is_up(&domain->quarantine));
+}
+
+void hg_domain_count_waiting(struct hg_domain *domain, int n)
+{
+    domain->waiting_count += (uint32_t)n;
+    hg_counter_set(&domain->server->counters[domain->worker].values[HG_UPSTREAM_WAITING],
+                   domain->waiting_count);
+}
+
 static void put(struct hg_pool *pool, enum hg_pool_stat stat, uint64_t value)
 {
     hg_counter_set(&pool->stats->values[stat], value);
@@ -224,12 +243,13 @@ static void publish(struct hg_pool *pool, uint64_t now_us)
     put(pool, HG_POOL_IDLE, block->idle_count);
     put(pool, HG_POOL_BUSY, block->busy_count);
     put(pool, HG_POOL_DRAINING, block->draining);
+    put(pool, HG_POOL_SLOW, pool->slow_count);
     put(pool, HG_POOL_QUOTA, block->quota);
     put(pool, HG_POOL_DEMAND, (uint64_t)(block->demand * 100 + 0.5));
     put(pool, HG_POOL_SLOWED, block->claim < block->demand);
     put(pool, HG_POOL_HUNGER, hunger_of(pool));
     put(pool, HG_POOL_OVERFULL, size > block->quota ? size - block->quota : 0);
-    put(pool, HG_POOL_WAITING, pool->waiting_count);
+    put(pool, HG_POOL_WAITING, pool->waiting_count + pool->waiting_apart);
     put(pool, HG_POOL_OLDEST_WAIT_US,
         block->waiters > 0 && now_us > block->oldest_us ? now_us - block->oldest_us : 0);
     put(pool, HG_POOL_MOVES, pool->totals.moves + block->moves_in);
@@ -238,6 +258,7 @@ static void publish(struct hg_pool *pool, uint64_t now_us)
     put(pool, HG_POOL_DRAINS, pool->totals.drains);
     put(pool, HG_POOL_CONNECT_ERRORS, pool->totals.connect_errors + block->connect_errors);
     put(pool, HG_POOL_REJECTED, pool->totals.rejected);
+    put(pool, HG_POOL_QUARANTINED, pool->totals.quarantined);
 }
 
 /* Shows what is counted; pools that the planner need not know leave it. */
@@ -297,29 +318,43 @@ static void probe(struct hg_domain *domain)
     }
 }
 
+/* What is counted of now. */
+static void show(struct hg_domain *domain, uint64_t now_us)
+{
+    hg_counter *values = domain->server->counters[domain->worker].values;
+    uint32_t slow = 0;
+    HG_LIST_EACH(node, &domain->listed)
+    {
+        slow += hg_pool_of_node(node)->slow_count;
+    }
+    publish_all(domain, now_us);
+    hg_counter_set(&values[HG_UPSTREAM_SLOW], slow);
+    hg_counter_set(&values[HG_UPSTREAM_PENDING], hg_domain_pending(domain));
+}
+
 bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
 {
     bool busy = false;
     hg_domain_heed_breaker(domain);
+    hg_domain_heed_usual(domain);
     HG_LIST_EACH(node, &domain->listed)
     {
         busy |= hg_pool_tick(hg_pool_of_node(node), now_us);
     }
+    busy |= hg_quarantine_tick(&domain->quarantine, now_us);
     bool may_send = hg_server_may_send(domain->server);
     if (!may_send)
         probe(domain);
     busy |= tick_lease(domain, now_us);
     rebalance(domain, now_us);
-    publish_all(domain, now_us);
-    hg_counter_set(&domain->server->counters[domain->worker].values[HG_UPSTREAM_PENDING],
-                   hg_domain_pending(domain));
+    show(domain, now_us);
     return busy || (!may_send && !domain->draining) || hg_balance_needs_tick(&domain->balance) ||
            hg_balance_next_us(&domain->balance) <= now_us;
 }
 
 uint32_t hg_domain_pending(const struct hg_domain *domain)
 {
-    uint32_t n = 0;
+    uint32_t n = hg_quarantine_pending(&domain->quarantine);
     HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&domain->listed)
     {
         n += hg_pool_pending(hg_pool_of_node(node));
@@ -349,6 +384,7 @@ void hg_domain_end(struct hg_domain *domain)
         if (domain->pools[i] != NULL)
             hg_pool_fini(domain->pools[i]);
     }
+    hg_quarantine_end(&domain->quarantine);
     assert(domain->balance.total == 0);
     hg_lease_close(&domain->server->lease, domain->worker);
     for (uint32_t i = 0; i < domain->pool_cap; i++) {

@@ -26,6 +26,7 @@
 
 #include "back/identity.h"
 #include "back/pool.h"
+#include "back/quarantine.h"
 #include "base/attr.h"
 #include "base/prng.h"
 #include "core/balance.h"
@@ -45,10 +46,14 @@ struct hg_domain {
     struct hg_list listed; /* hg_pool.node */
     uint32_t up_count;     /* links that are up, of all pools */
     uint32_t waiting_count;
-    uint64_t usual_us;     /* moving average of how long a reply takes */
+    uint64_t usual_us; /* moving average of how long a reply takes */
+    uint64_t slow_us;  /* a link whose oldest request has waited for longer is slow */
+    uint32_t tries;    /* connections made while all were slow, and nothing was answered since */
+    uint64_t try_us;   /* then: no other before */
     uint64_t ask_again_us; /* the breaker said: no connect before */
     uint64_t published_us; /* when what is counted of the pools was last shown */
     struct hg_prng prng;   /* for back-offs */
+    struct hg_quarantine quarantine;
 };
 
 /* 0 or -ENOMEM. `identities` is the upstream's. */
@@ -102,6 +107,18 @@ void hg_domain_release(struct hg_domain *domain, struct hg_link *link);
 void hg_domain_take_back(struct hg_domain *domain, struct hg_link *link);
 /* The planner learns in which state the breaker is. */
 void hg_domain_heed_breaker(struct hg_domain *domain);
+/* Connections that the worker may have now, of whatever kind. */
+uint32_t hg_domain_limit(const struct hg_domain *domain);
+/* The planner learns how many of these are its. */
+void hg_domain_heed_lease(struct hg_domain *domain);
+/* May a connection be made, as far as the breaker is concerned? Then it counts it: *ret_how. */
+HG_MUST_USE bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,
+                                       enum hg_breaker_connect *ret_how);
+/* Can a connection become `to`'s without being closed? */
+bool hg_domain_can_rebind(const struct hg_domain *domain, const struct hg_pool *to);
+/* Shows how many connections are up. */
+void hg_domain_show_up(const struct hg_domain *domain);
+void hg_domain_count_waiting(struct hg_domain *domain, int n);
 /* A unit of the server's connections, before a connect, and after the close. */
 HG_MUST_USE bool hg_domain_take_unit(struct hg_domain *domain);
 void hg_domain_put_unit(struct hg_domain *domain);

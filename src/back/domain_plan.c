@@ -6,9 +6,9 @@
 // at once more; one that does not fit any more is left out.
 #include "back/pool_in.h"
 
-/* Can a connection become `to`'s without being closed? */
-static bool can_rebind(const struct hg_dialect *dialect, const struct hg_pool *to)
+bool hg_domain_can_rebind(const struct hg_domain *domain, const struct hg_pool *to)
 {
+    const struct hg_dialect *dialect = domain->conf->dialect;
     return dialect->can_rebind && !to->no_rebind && dialect->has_login(dialect, to->identity);
 }
 
@@ -48,7 +48,7 @@ static void move(struct hg_domain *domain, struct hg_link *link, struct hg_pool 
     if (link->state != HG_LINK_READY || link->conn.state != HG_BALANCE_IDLE || from == to ||
         (!steal && to->block.waiters == 0) || to->denied || to->closing)
         return;
-    if (can_rebind(domain->conf->dialect, to))
+    if (hg_domain_can_rebind(domain, to))
         rebind(domain, link, to, steal);
     else
         reconnect(domain, link, to, steal);
@@ -61,6 +61,7 @@ static void drain(struct hg_domain *domain, struct hg_link *link, struct hg_pool
         link->conn.reserved != NULL || from == to || to->denied)
         return;
     from->totals.drains++;
+    hg_pool_leave_slow(link);
     hg_list_remove(&link->node);
     link->full = false;
     hg_balance_conn_drain(&domain->balance, &link->conn, &to->block, domain->hub->loop->now_us);

@@ -91,15 +91,29 @@ static struct hg_embedded_op *pending_op(const struct hg_call *call)
     return &batch->ops[call->place.index];
 }
 
-/* Answers the call of an operation, if it still has one, then lets those behind it go on. */
+/* The operation's call was taken out, and the writer still owes an answer, or has given it. */
+static void strand_op(struct hg_embedded *embedded, struct hg_embedded_op *op, uint8_t ticket)
+{
+    uint8_t was = op->stranded;
+    op->stranded = ticket;
+    hg_store_strand(&embedded->store, ticket, 1);
+    hg_store_strand(&embedded->store, was, -1);
+}
+
+/* Answers the call of an operation, if it still has one, then lets those behind it go on. `owed`:
+   the writer's answer is still to come. */
 static void answer_op(struct hg_embedded *embedded, struct hg_embedded_op *op,
-                      const struct hg_result *result)
+                      const struct hg_result *result, bool owed)
 {
     struct hg_call *call = op->call;
     hg_list_remove(&op->flushes);
+    if (!owed)
+        strand_op(embedded, op, 0);
     if (call != NULL) {
         op->call = NULL;
         call->place.pending = false;
+        if (owed)
+            strand_op(embedded, op, call->ticket);
         call->on_done(call, result);
     }
     while ((call = pop_waiting(&op->waiters)) != NULL) {
@@ -112,12 +126,12 @@ static void answer_op(struct hg_embedded *embedded, struct hg_embedded_op *op,
 
 /* Answers every call of a batch that was not carried out, or is not yet. */
 static void fail_batch(struct hg_embedded *embedded, struct hg_embedded_batch *batch,
-                       enum hg_fault fault)
+                       enum hg_fault fault, bool owed)
 {
     struct hg_result result = {
         .status = HG_STATUS_EINTERNAL, .fault = fault, .server = embedded->shared->where};
     for (uint32_t i = 0; i < batch->count; i++)
-        answer_op(embedded, &batch->ops[i], &result);
+        answer_op(embedded, &batch->ops[i], &result, owed);
 }
 
 static void keep_batch(struct hg_embedded *embedded, struct hg_embedded_batch *batch)
@@ -141,7 +155,7 @@ void hg_embedded_on_batch(struct hg_letter *letter, void *receiver)
     struct hg_embedded *embedded = batch->home;
     for (uint32_t i = 0; i < batch->count; i++) {
         batch->ops[i].result.server = embedded->shared->where;
-        answer_op(embedded, &batch->ops[i], &batch->ops[i].result);
+        answer_op(embedded, &batch->ops[i], &batch->ops[i].result, false);
     }
     keep_batch(embedded, batch);
     if (!embedded->closing)
@@ -245,11 +259,13 @@ static enum hg_submit embedded_submit(struct hg_store *store, struct hg_call *ca
 
 static void embedded_cancel(struct hg_store *store, struct hg_call *call)
 {
-    (void)store;
-    if (call->place.waiting)
+    if (call->place.waiting) {
         hg_list_remove(&call->place.node);
-    else if (call->place.pending)
-        pending_op(call)->call = NULL;
+    } else if (call->place.pending) {
+        struct hg_embedded_op *op = pending_op(call);
+        op->call = NULL;
+        strand_op(of_store(store), op, call->ticket);
+    }
     call->place.waiting = call->place.pending = false;
 }
 
@@ -329,7 +345,7 @@ static void on_timer(struct hg_timer *timer)
         for (uint32_t i = 0; i < batch->count; i++)
             if (batch->ops[i].call != NULL)
                 hg_counter_add(&embedded->counters.timeouts, 1);
-        fail_batch(embedded, batch, HG_FAULT_TIMEOUT);
+        fail_batch(embedded, batch, HG_FAULT_TIMEOUT, true);
     }
     struct hg_list late;
     struct hg_call *call;
@@ -389,11 +405,11 @@ static void embedded_free(struct hg_store *store)
         hg_list_append(&embedded->full, &embedded->current->node);
     HG_LIST_EACH(node, &embedded->sent)
     {
-        fail_batch(embedded, of_node(node), HG_FAULT_LOST);
+        fail_batch(embedded, of_node(node), HG_FAULT_LOST, false);
     }
     HG_LIST_EACH(node, &embedded->full)
     {
-        fail_batch(embedded, of_node(node), HG_FAULT_LOST);
+        fail_batch(embedded, of_node(node), HG_FAULT_LOST, false);
     }
     /* The writer has them, and gives them back as soon as its disk does. */
     while (!hg_list_empty(&embedded->sent))

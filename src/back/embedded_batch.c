@@ -127,6 +127,7 @@ enum hg_fault hg_embedded_batch_add(struct hg_embedded_batch *batch, struct hg_c
     op->ask.initial = call->initial;
     op->tenant_id = call->tenant_id;
     op->call = call;
+    op->stranded = 0;
     hg_list_init(&op->waiters);
     hg_list_init(&op->flushes);
     call->place.extra = batch;

@@ -14,6 +14,8 @@ struct flush {
     struct hg_call *call; /* NULL: its client has gone */
     struct hg_result worst;
     bool is_bad; /* `worst` is no success */
+    struct hg_store *store;
+    uint8_t stranded; /* ticket of the call, if that was cancelled */
     uint32_t count;
     uint32_t left; /* parts without an answer; one more while they are submitted */
     struct part parts[];
@@ -25,6 +27,7 @@ static void settle(struct flush *flush)
         return;
     struct hg_call *call = flush->call;
     struct hg_result result = flush->worst;
+    hg_store_strand(flush->store, flush->stranded, -1);
     free(flush);
     if (call == NULL)
         return;
@@ -62,6 +65,7 @@ enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
         return HG_SUBMIT_TAKEN;
     }
     flush->call = call;
+    flush->store = &remote->base;
     flush->count = count;
     flush->left = count + 1;
     call->sent_us = remote->hub.loop->now_us;
@@ -77,6 +81,7 @@ enum hg_submit hg_flush_submit(struct hg_remote *remote, struct hg_call *call)
             .op = HG_OP_FLUSH,
             .tenant_id = call->tenant_id,
             .identity = call->identity,
+            .ticket = call->ticket,
             .expiry = call->expiry,
             .now_us = call->now_us,
             .deadline_us = call->deadline_us,
@@ -108,6 +113,11 @@ void hg_flush_cancel(struct hg_remote *remote, struct hg_call *call)
             continue;
         hg_remote_cancel(&remote->base, part);
         flush->left--;
+    }
+    /* The parts that were sent are not given up: together they are one stranded slot. */
+    if (flush->left > 1) {
+        flush->stranded = call->ticket;
+        hg_store_strand(flush->store, call->ticket, 1);
     }
     settle(flush);
 }

@@ -252,6 +252,7 @@ bool hg_link_submit(struct hg_link *link, struct hg_call *call, enum hg_fault *r
     slot->expire_us = expire_us;
     slot->bytes = (uint32_t)(link->out.bytes - before);
     slot->moved = false;
+    slot->stranded = 0;
     link->bytes += slot->bytes;
     if (HG_UNLIKELY(call->value.len >= HG_LINK_LARGE_BYTES))
         link->large_out = true;
@@ -272,11 +273,21 @@ static void forget(struct hg_link_slot *slot, struct hg_call *call)
     hg_tie_end(call);
 }
 
+/* A reply is still owed to the slot, of which the call was taken out. */
+static void strand(struct hg_link *link, struct hg_link_slot *slot, uint8_t ticket)
+{
+    if (ticket == 0 || link->owner->on_strand == NULL)
+        return;
+    slot->stranded = ticket;
+    link->owner->on_strand(link, ticket, 1);
+}
+
 void hg_link_cancel(struct hg_link *link, struct hg_call *call)
 {
     struct hg_link_slot *slot = slot_of(link, call->place.index);
     assert(slot->call == call);
     forget(slot, call);
+    strand(link, slot, call->ticket);
 }
 
 static void expire(struct hg_link *link, uint64_t now_us)
@@ -298,6 +309,7 @@ static void expire(struct hg_link *link, uint64_t now_us)
         hg_upstream_count(link->counters, HG_UPSTREAM_TIMEOUTS, 1);
         link->owner->on_timeout(link, call, now_us - slot->sent_us);
         forget(slot, call);
+        strand(link, slot, call->ticket);
         const struct hg_result result = {.fault = HG_FAULT_TIMEOUT, .server = link->server};
         call->on_done(call, &result);
     }
@@ -347,8 +359,10 @@ void hg_link_fail(struct hg_link *link, uint32_t end, enum hg_fault fault)
         struct hg_link_slot *slot = slot_of(link, link->head++);
         link->bytes -= slot->bytes;
         struct hg_call *call = slot->call;
-        if (call == NULL)
+        if (call == NULL) {
+            hg_link_settle_slot(link, slot);
             continue;
+        }
         if (fault == HG_FAULT_LOST)
             hg_upstream_count(link->counters, HG_UPSTREAM_LOST, 1);
         forget(slot, call);

@@ -53,10 +53,12 @@ static bool take_plain(struct hg_link *link, const struct hg_reply *reply)
 }
 
 /* The reply of a slot whose call has gone, or the last of the login. */
-static bool take_uncalled(struct hg_link *link, const struct hg_reply *reply, struct tally *tally)
+static bool take_uncalled(struct hg_link *link, struct hg_link_slot *slot,
+                          const struct hg_reply *reply, struct tally *tally)
 {
     if (link->state != HG_LINK_HANDSHAKE) {
         tally->late++;
+        hg_link_settle_slot(link, slot);
         return true;
     }
     if (!take_plain(link, reply))
@@ -86,7 +88,7 @@ static bool match(struct hg_link *link, struct hg_reply *reply, struct hg_blob *
     if (HG_UNLIKELY(link->full))
         link->owner->on_room(link);
     if (HG_UNLIKELY(call == NULL))
-        return take_uncalled(link, reply, tally);
+        return take_uncalled(link, slot, reply, tally);
     tally->in_time++;
     reply->result.blob = blob;
     reply->result.server = link->server;

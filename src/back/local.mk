@@ -16,7 +16,9 @@ libback_a_SOURCES += \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/relay.c src/back/relay.h src/back/relay_owner.c src/back/relay_port.c src/back/relay_port.h \
 	src/back/pool.c src/back/pool.h src/back/pool_connect.c src/back/pool_in.h \
-	src/back/pool_links.c src/back/pool_stats.c src/back/pool_stats.def src/back/pool_stats.h \
+	src/back/pool_links.c src/back/pool_slow.c src/back/pool_stats.c src/back/pool_stats.def src/back/pool_stats.h \
+	src/back/quarantine.c src/back/quarantine.h src/back/quarantine_in.h \
+	src/back/quarantine_link.c \
 	src/back/remote.c src/back/remote.h \
 	src/back/resolve.c src/back/resolve.h \
 	src/back/ring.c src/back/ring.h \

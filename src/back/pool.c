@@ -1,6 +1,7 @@
 // pool - the calls of one worker to one server as one identity: placing, waiting, waking
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/pool_in.h"
+#include "back/remote.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -40,13 +41,14 @@ void hg_pool_init(struct hg_pool *pool, struct hg_domain *domain,
     pool->told_us = domain->hub->loop->now_us;
     hg_list_init(&pool->ready);
     hg_list_init(&pool->full);
+    hg_list_init(&pool->slow);
     hg_list_init(&pool->waiting);
     hg_list_init(&pool->node);
     hg_hub_wake_init(&pool->wake, wake);
     hg_retry_init(&pool->retry);
 }
 
-static enum hg_submit refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
+enum hg_submit hg_pool_refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault)
 {
     char text[256 + HG_LINK_DENIAL_MAX];
     struct hg_result result = {.fault = fault, .server = pool->server->address};
@@ -74,28 +76,44 @@ static void ask_planner(struct hg_pool *pool)
     hg_domain_carry_out(domain, &plan, true);
 }
 
-struct hg_link *hg_pool_pick(struct hg_pool *pool)
+/* Does nothing hold up what is put on the link? The oldest request was sent before the last byte
+   was heard, so most need not be looked at closely. */
+static inline bool is_clear(const struct hg_pool *pool, const struct hg_link *link)
 {
-    struct hg_list *node = hg_list_first(&pool->ready);
-    if (HG_LIKELY(node != NULL && !hg_link_is_large(link_at(node))))
-        return link_at(node);
-    HG_LIST_EACH(other, &pool->ready)
+    return !hg_link_is_large(link) &&
+           pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us;
+}
+
+static __attribute__((noinline)) struct hg_link *pick_other(struct hg_pool *pool)
+{
+    HG_LIST_EACH(node, &pool->ready)
     {
-        if (!hg_link_is_large(link_at(other)))
-            return link_at(other);
+        struct hg_link *link = link_at(node);
+        if (is_clear(pool, link) || (!hg_link_is_large(link) && !hg_pool_turns_slow(link)))
+            return link;
     }
     ask_planner(pool);
-    node = hg_list_first(&pool->ready);
+    struct hg_list *node = hg_list_first(&pool->ready);
     return node == NULL ? NULL : link_at(node);
+}
+
+struct hg_link *hg_pool_pick(struct hg_pool *pool)
+{
+    struct hg_list *node = pool->ready.next;
+    if (HG_LIKELY(node != &pool->ready && is_clear(pool, link_at(node))))
+        return link_at(node);
+    return pick_other(pool);
 }
 
 void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
 {
     if (HG_UNLIKELY(!hg_link_has_room(link))) {
+        if (link->slow)
+            return;
         hg_list_remove(&link->node);
         hg_list_append(&pool->full, &link->node);
         link->full = true;
-    } else if (pool->ready.next != &link->node) {
+    } else if (pool->ready.next != &link->node && !link->slow) {
         hg_list_remove(&link->node);
         hg_list_prepend(&pool->ready, &link->node);
     }
@@ -103,10 +121,8 @@ void hg_pool_note_use(struct hg_pool *pool, struct hg_link *link)
 
 static void count_waiting(struct hg_pool *pool, int n)
 {
-    struct hg_domain *domain = pool->domain;
     pool->waiting_count += (uint32_t)n;
-    domain->waiting_count += (uint32_t)n;
-    hg_counter_set(&pool->counters->values[HG_UPSTREAM_WAITING], domain->waiting_count);
+    hg_domain_count_waiting(pool->domain, n);
 }
 
 /* The planner hears of those that wait for any link. */
@@ -148,12 +164,12 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
     bool again = call == pool->waking;
     if (!again && pool->waiting_count >= pool->conf->queue_max) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_FULL, 1);
-        return refuse(pool, call, HG_FAULT_QUEUE_FULL);
+        return hg_pool_refuse(pool, call, HG_FAULT_QUEUE_FULL);
     }
     enum hg_fault fault;
     if (is_in_vain(pool, &fault)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
-        return refuse(pool, call, fault);
+        return hg_pool_refuse(pool, call, fault);
     }
     uint64_t since_us = again ? pool->waking_since_us : now_us;
     uint64_t end_us = since_us + pool->conf->queue_timeout_us;
@@ -161,7 +177,7 @@ static enum hg_submit wait_in_line(struct hg_pool *pool, struct hg_call *call,
         end_us = call->deadline_us;
     if (end_us <= now_us) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_TIMEOUTS, 1);
-        return refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
+        return hg_pool_refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
     }
     if (end_us < pool->waiting_end_us)
         pool->waiting_end_us = end_us;
@@ -200,7 +216,13 @@ static struct hg_link *bound_link(const struct hg_pool *pool, const struct hg_ca
 static struct hg_link *pick_hung(struct hg_pool *pool)
 {
     hg_pool_connect(pool);
-    return pool->coming != NULL || pool->trial_failed ? NULL : hg_pool_pick(pool);
+    if (pool->coming != NULL || pool->trial_failed)
+        return NULL;
+    struct hg_link *link = hg_pool_pick(pool);
+    struct hg_list *slow = hg_list_first(&pool->slow);
+    if (link == NULL && slow != NULL && hg_link_has_room(link_at(slow)))
+        link = link_at(slow);
+    return link;
 }
 
 /* May it go before those that wait? It is the one that was woken, or comes with it: its client's
@@ -215,21 +237,35 @@ static bool may_pass(struct hg_pool *pool, const struct hg_call *call)
     return true;
 }
 
+/* Must it wait until the one before is answered, wherever that goes? It is in quarantine, or waits
+   for another itself. */
+static bool comes_after_all(const struct hg_pool *pool, const struct hg_call *after)
+{
+    return hg_quarantine_has(&pool->domain->quarantine, after) || hg_tie_waits(after);
+}
+
 enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
 {
     struct hg_link *link = NULL;
     call->place.waiting = false;
     if (HG_UNLIKELY(!hg_server_may_send(pool->server) || pool->closing)) {
         hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
-        return refuse(pool, call, HG_FAULT_DOWN);
+        return hg_pool_refuse(pool, call, HG_FAULT_DOWN);
     }
     if (HG_UNLIKELY(!pool->block.active))
         hg_domain_list(pool->domain, pool);
+    if (HG_UNLIKELY(call->quarantine) && hg_quarantine_takes(&pool->domain->quarantine, call))
+        return hg_quarantine_submit(&pool->domain->quarantine, call);
     if (HG_LIKELY(call != pool->waking))
         hg_balance_arrived(&pool->domain->balance, &pool->block, pool->hub->loop->now_us);
     struct hg_link *bound = NULL;
     bool behind = false;
-    if (HG_UNLIKELY(call->after != NULL && call->after->place.store == call->place.store))
+    bool follows = call->after != NULL && call->after->place.store == call->place.store;
+    if (HG_UNLIKELY(follows) && comes_after_all(pool, call->after))
+        return hg_tie_behind(&pool->conf->store->ties, call, call->after)
+                   ? HG_SUBMIT_WAIT
+                   : hg_pool_refuse(pool, call, HG_FAULT_MEMORY);
+    if (HG_UNLIKELY(follows))
         bound = bound_link(pool, call->after, &behind);
     if (HG_UNLIKELY(behind))
         return wait_in_line(pool, call, bound);
@@ -245,7 +281,7 @@ enum hg_submit hg_pool_submit(struct hg_pool *pool, struct hg_call *call)
         return wait_in_line(pool, call, bound);
     enum hg_fault fault = HG_FAULT_INTERNAL;
     if (HG_UNLIKELY(!hg_link_submit(link, call, &fault)))
-        return refuse(pool, call, fault);
+        return hg_pool_refuse(pool, call, fault);
     if (HG_UNLIKELY(link->conn.state == HG_BALANCE_IDLE))
         hg_balance_conn_busy(&pool->domain->balance, &link->conn, pool->hub->loop->now_us);
     hg_pool_note_use(pool, link);
@@ -268,6 +304,11 @@ static void leave_line(struct hg_pool *pool, struct hg_call *call)
 
 void hg_pool_cancel(struct hg_pool *pool, struct hg_call *call)
 {
+    struct hg_quarantine *quarantine = &pool->domain->quarantine;
+    if (HG_UNLIKELY(call->place.extra == quarantine)) {
+        hg_quarantine_cancel(quarantine, call);
+        return;
+    }
     leave_line(pool, call);
     hg_tie_end(call);
 }
@@ -353,7 +394,7 @@ void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault)
     struct hg_list *node;
     while ((node = hg_list_first(&old)) != NULL) {
         leave_line(pool, call_at(node));
-        (void)refuse(pool, call_at(node), fault);
+        (void)hg_pool_refuse(pool, call_at(node), fault);
     }
 }
 
@@ -392,7 +433,7 @@ static void expire_waiting(struct hg_pool *pool, uint64_t now_us)
         }
         leave_line(pool, call);
         hg_upstream_count(pool->counters, HG_UPSTREAM_QUEUE_TIMEOUTS, 1);
-        (void)refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
+        (void)hg_pool_refuse(pool, call, HG_FAULT_QUEUE_TIMEOUT);
     }
     /* Those that came meanwhile are behind. */
     hg_list_splice(&kept, &pool->waiting);

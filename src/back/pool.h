@@ -9,14 +9,14 @@
 // pool makes them, uses them and watches them.
 //
 // Packed, not spread: a second link is used when the first has no room left or a large value is on
-// its way there, and wanted only when none has room. One link is made at a time. None is made
-// while all of the domain are stuck (their oldest request has waited unusually long): more links
-// would not help a server that does not answer. A pool that has none may try all the same, one pool
-// at a time.
+// its way there, and wanted only when none has room. One link is made at a time. While all of the
+// domain are slow (pool_slow.c) they are made ever more rarely: perhaps it is a few requests that
+// take long, and then another one helps; more of them would not help a server that does not answer.
+// A pool that has none may try all the same, one pool at a time.
 //
-//   links:  `ready` (most recently used first) │ `full` │ in neither: coming up, being bound to
-//   this
-//           identity, or drained for another pool
+//   links:  `ready` (most recently used first) │ `full` │ `slow`: the oldest request has waited
+//           unusually long │ in none: coming up, being bound to this identity, or drained for
+//           another pool
 //
 // Waiting calls have no link. One that must use the link of an earlier call of its client is bound
 // to it: it may exceed the depth (by as much again), and if it has to wait all the same, others
@@ -81,10 +81,12 @@ struct hg_pool {
     const struct hg_pool_conf *conf;
     struct hg_upstream_counters *counters;
     struct hg_domain *domain;
-    struct hg_list ready, full; /* hg_link.node */
-    struct hg_list waiting;     /* hg_call_place.node, oldest first */
+    struct hg_list ready, full, slow; /* hg_link.node */
+    uint32_t slow_count;
+    struct hg_list waiting; /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
     uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */
+    uint32_t waiting_apart;             /* not of these: calls in the line of the quarantine */
     uint32_t sent_untold;               /* requests that the breaker has not heard of */
     uint32_t burst;                     /* further calls that may come with the one that is woken */
     struct hg_call *waking;             /* is in its on_room */

@@ -5,8 +5,6 @@
 
 #include "back/pool_in.h"
 
-#define STUCK_MIN_US   20000
-#define STUCK_FACTOR   10
 #define ASK_AGAIN_US   10000    /* when only somebody else's outcome helps */
 #define ASK_LATEST_US  1000000u /* the breaker may change its mind */
 #define ADDRS_FRESH_US 1000000u
@@ -30,9 +28,7 @@ bool hg_pool_all_waited(const struct hg_pool *pool, uint64_t limit_us)
 static bool is_stuck(const struct hg_pool *pool)
 {
     struct hg_domain *domain = pool->domain;
-    uint64_t limit_us = domain->usual_us * STUCK_FACTOR;
-    if (limit_us < STUCK_MIN_US)
-        limit_us = STUCK_MIN_US;
+    uint64_t limit_us = hg_domain_slow_us(domain);
     if (domain->up_count == 0)
         return false;
     bool is_tried = pool->up_count > 0;
@@ -44,6 +40,13 @@ static bool is_stuck(const struct hg_pool *pool)
             return false;
     }
     return is_tried;
+}
+
+/* Is it open whether another link would be of use? All are stuck, or were when the last one was
+   made, and nothing was answered as usual since. */
+static bool is_doubtful(const struct hg_pool *pool)
+{
+    return (pool->domain->tries > 0 && pool->up_count > 0) || is_stuck(pool);
 }
 
 bool hg_pool_make_room(struct hg_pool *pool)
@@ -111,21 +114,35 @@ static void connect_coming(struct hg_pool *pool)
         hg_link_end(pool->coming, HG_LINK_NO_CONNECT, -ENOMEM);
 }
 
-bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how)
+bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,
+                           enum hg_breaker_connect *ret_how)
 {
-    struct hg_domain *domain = pool->domain;
-    uint64_t now_us = pool->hub->loop->now_us, next_us;
-    if (pool->coming != NULL || pool->draining || pool->closing || pool->denied ||
-        now_us < domain->ask_again_us || (!pool->hung && is_stuck(pool)))
+    uint64_t next_us, latest_us = now_us + ASK_LATEST_US;
+    if (now_us < domain->ask_again_us)
         return false;
-    *ret_how = hg_server_take_connect(pool->server, pool->worker, now_us, &next_us);
+    *ret_how = hg_server_take_connect(domain->server, domain->worker, now_us, &next_us);
     if (*ret_how != HG_BREAKER_WAIT)
         return true;
-    uint64_t latest_us = now_us + ASK_LATEST_US;
     domain->ask_again_us = next_us <= now_us || next_us == UINT64_MAX ? now_us + ASK_AGAIN_US
                            : next_us < latest_us                      ? next_us
                                                                       : latest_us;
     return false;
+}
+
+bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how)
+{
+    struct hg_domain *domain = pool->domain;
+    uint64_t now_us = pool->hub->loop->now_us;
+    if (pool->coming != NULL || pool->draining || pool->closing || pool->denied ||
+        now_us < domain->ask_again_us)
+        return false;
+    bool doubtful = !pool->hung && is_doubtful(pool);
+    if ((doubtful && !hg_domain_may_try(domain, now_us)) ||
+        !hg_domain_ask_breaker(domain, now_us, ret_how))
+        return false;
+    if (doubtful)
+        hg_domain_note_try(domain, now_us);
+    return true;
 }
 
 void hg_pool_abandon(struct hg_pool *pool, enum hg_breaker_connect how)

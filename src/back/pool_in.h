@@ -31,6 +31,8 @@ bool hg_pool_all_waited(const struct hg_pool *pool, uint64_t limit_us);
 HG_MUST_USE bool hg_pool_make_room(struct hg_pool *pool);
 /* The link, which is up and empty, becomes `to`'s, which has room for it: it is to log in anew. */
 void hg_pool_hand_over(struct hg_link *link, struct hg_pool *to);
+/* The link, which is up, takes nothing new and ends when it is empty. */
+void hg_pool_let_go(struct hg_link *link);
 /* The link, which is up, is found by calls: at once, or when it has room. */
 void hg_pool_offer(struct hg_link *link);
 /* Looks after all links; true while there is something to look after. */
@@ -41,8 +43,30 @@ void hg_pool_end_links(struct hg_pool *pool);
 
 extern const struct hg_link_owner hg_pool_link_owner;
 
+/* slow connections (pool_slow.c) */
+
+/* How long the oldest request of a link may wait. */
+uint64_t hg_domain_slow_us(const struct hg_domain *domain);
+/* Sets domain->slow_us; off while nothing is known. With each tick. */
+void hg_domain_heed_usual(struct hg_domain *domain);
+/* Answers came, the oldest of which took so long. */
+void hg_domain_learn_usual(struct hg_domain *domain, uint64_t waited_us);
+/* All are slow: may another connection be tried? One was. */
+bool hg_domain_may_try(const struct hg_domain *domain, uint64_t now_us);
+void hg_domain_note_try(struct hg_domain *domain, uint64_t now_us);
+/* Nothing was heard on the link, which calls find, for long: if its oldest request has waited for
+   too long it is slow from now on. */
+bool hg_pool_turns_slow(struct hg_link *link);
+/* A slow link's oldest request was answered: others may use it again, if the next is young. */
+void hg_pool_look_at_slow(struct hg_link *link);
+/* It is slow no more, whatever it is now; it is in no list if it was. */
+void hg_pool_leave_slow(struct hg_link *link);
+void hg_pool_tick_slow(struct hg_pool *pool, uint64_t now_us);
+
 /* calls (pool.c) */
 
+/* Answers a call that is on no link and in no line. */
+enum hg_submit hg_pool_refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault);
 /* Answers all calls that wait. */
 void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault);
 /* No waiting call needs this link any more. */

@@ -1,6 +1,7 @@
 // pool_links - the connections of one worker to one server: making, losing, probing, closing
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/pool_in.h"
+#include "back/remote.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +21,7 @@ static void count_up(struct hg_pool *pool, int n)
 {
     pool->up_count += (uint32_t)n;
     pool->domain->up_count += (uint32_t)n;
-    hg_counter_set(&pool->counters->values[HG_UPSTREAM_CONNECTIONS], pool->domain->up_count);
+    hg_domain_show_up(pool->domain);
 }
 
 /* Has no link that is up heard a byte for a whole time-out, though something is due on each? */
@@ -39,6 +40,7 @@ static bool all_silent(const struct hg_pool *pool, uint64_t now_us)
 static void remove_link(struct hg_link *link)
 {
     struct hg_pool *pool = link->pool;
+    hg_pool_leave_slow(link);
     pool->links[link->pool_index] = pool->links[--pool->link_count];
     pool->links[link->pool_index]->pool_index = link->pool_index;
     hg_list_remove(&link->node);
@@ -52,6 +54,14 @@ void hg_pool_hand_over(struct hg_link *link, struct hg_pool *to)
     link->pool = to;
     link->pool_index = to->link_count;
     to->links[to->link_count++] = link;
+}
+
+void hg_pool_let_go(struct hg_link *link)
+{
+    hg_pool_leave_slow(link);
+    hg_list_remove(&link->node);
+    link->full = false;
+    hg_link_drain(link);
 }
 
 void hg_pool_offer(struct hg_link *link)
@@ -128,12 +138,13 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
     struct hg_pool *pool = link->pool;
     struct hg_domain *domain = pool->domain;
     if (HG_LIKELY(in_time > 0)) {
-        domain->usual_us =
-            domain->usual_us == 0 ? waited_us : (domain->usual_us * 15 + waited_us) / 16;
+        hg_domain_learn_usual(domain, waited_us);
         if (HG_UNLIKELY(hg_breaker_is_suspect(&pool->server->breaker)))
             hg_server_tell_answered(pool->server, pool->worker);
     }
     hg_balance_answered(&link->conn, in_time + late, pool->hub->loop->now_us);
+    if (HG_UNLIKELY(link->slow))
+        hg_pool_look_at_slow(link);
     if (hg_link_pending(link) == 0)
         on_empty(pool, link);
 }
@@ -278,6 +289,7 @@ static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link
     if (link->conn.state != HG_BALANCE_GONE) {
         hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
         hg_domain_put_unit(pool->domain);
+        hg_quarantine_look(&pool->domain->quarantine);
     }
     if (why == HG_LINK_REJECTED && !link->live) {
         memcpy(pool->denial, link->denial, sizeof pool->denial);
@@ -320,6 +332,12 @@ static void on_again(struct hg_link *link, struct hg_call *call, const struct hg
     pool->conf->on_again(pool->conf->store, pool, link, call, reply);
 }
 
+static void on_strand(struct hg_link *link, uint8_t ticket, int change)
+{
+    const struct hg_pool *pool = link->pool;
+    hg_store_strand(&pool->conf->store->base, ticket, change);
+}
+
 const struct hg_link_owner hg_pool_link_owner = {
     .on_ready = on_ready,
     .on_room = on_room,
@@ -327,6 +345,7 @@ const struct hg_link_owner hg_pool_link_owner = {
     .on_timeout = on_timeout,
     .on_again = on_again,
     .on_end = on_end,
+    .on_strand = on_strand,
 };
 
 /* The breaker has opened: what is up is of no use, and the probe is to be the only connection. */
@@ -365,6 +384,7 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
         hg_link_tick(link, now_us);
         check_coming(link, now_us);
     }
+    hg_pool_tick_slow(pool, now_us);
     if (now_us - pool->told_us >= SECOND_US)
         hg_pool_tell_sent(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);

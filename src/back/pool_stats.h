@@ -50,7 +50,7 @@ struct hg_pool_board {
 
 /* What a pool has counted while it was not in the planner, and itself. */
 struct hg_pool_totals {
-    uint64_t moves, rebinds, steals, drains, connect_errors, rejected;
+    uint64_t moves, rebinds, steals, drains, connect_errors, rejected, quarantined;
 };
 
 /* The worker's set for the identity, made if need be; NULL when memory is out. The worker's thread.

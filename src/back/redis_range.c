@@ -136,6 +136,8 @@ void hg_redis_range(struct hg_store *store, struct hg_range_call *range)
                                  .tenant_id = range->tenant_id,
                                  .identity = range->identity,
                                  .row = true,
+                                 .quarantine = range->quarantine,
+                                 .ticket = range->ticket,
                                  .prefix = range->prefix,
                                  .key = range->from,
                                  .range = range,

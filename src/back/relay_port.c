@@ -215,6 +215,8 @@ struct hg_relay_item *hg_relay_item_new(struct hg_relay_port *home, uint32_t ser
                                    .tenant_id = call->tenant_id,
                                    .identity = call->identity,
                                    .row = call->row,
+                                   .quarantine = call->quarantine,
+                                   .ticket = call->ticket,
                                    .key_hash = call->key_hash,
                                    .item_flags = call->item_flags,
                                    .expiry = call->expiry,

@@ -28,6 +28,11 @@ static bool has_stalled(struct hg_remote *remote, uint64_t now_us)
     return remote->stalled;
 }
 
+bool hg_remote_is_behind(const struct hg_remote *remote, uint64_t now_us)
+{
+    return now_us > remote->due_us + TICK_BUSY_US / 2;
+}
+
 static void on_tick(struct hg_timer *timer)
 {
     struct hg_remote *remote = HG_CONTAINER_OF(timer, struct hg_remote, timer);

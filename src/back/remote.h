@@ -73,6 +73,9 @@ void hg_remote_fini(struct hg_remote *remote);
 /* Makes domains for the servers that have come since. False when memory is out. */
 HG_MUST_USE bool hg_remote_grow(struct hg_remote *remote);
 
+/* Is the tick overdue, so that servers may have answered what was not read yet? */
+bool hg_remote_is_behind(const struct hg_remote *remote, uint64_t now_us);
+
 /* Lets the timer run fast: something is under way. */
 void hg_remote_get_busy(struct hg_remote *remote);
 

@@ -181,6 +181,8 @@ void hg_rows_guard(struct hg_rows *rows, struct hg_store *store, struct hg_blobs
         .api = HG_API_CLASSIC,
         .tenant_id = call->tenant_id,
         .identity = call->identity,
+        .quarantine = call->quarantine,
+        .ticket = call->ticket,
         .prefix = keep(guard->copy, call->prefix),
         .key = keep(guard->copy, call->key),
         .key_hash = call->key_hash,

@@ -109,6 +109,8 @@ void hg_rows_ask(struct hg_row_call *row,
     struct hg_call *call = &row->call;
     call->tenant_id = row->tenant_id;
     call->identity = row->identity;
+    call->quarantine = row->quarantine;
+    call->ticket = row->ticket;
     call->row = row->api != HG_API_CLASSIC;
     call->key_hash = row->key_hash;
     call->prefix = row->prefix;

@@ -24,8 +24,10 @@
 //     submitted later takes a new one.
 //   - a store is not drained or freed from within on_done or on_room.
 //   - a call with a ticket that is given up (cancelled, timed out) while its server still owes an
-//     answer leaves its slot stranded: on_strand(kind, +1). When that answer has come and was
-//     dropped, or the connection has ended, on_strand(kind, -1). Both from within the store.
+//     answer leaves its slot stranded: on_strand(kind, +1), before on_done if there is one. When
+//     that answer has come and was dropped, or the connection has ended, on_strand(kind, -1). Both
+//     from within the store, which the listener does not call. What another worker's store carries
+//     out (relay.h) is that one's to tell: on its thread, to its listener.
 #ifndef HG_BACK_STORE_H
 #define HG_BACK_STORE_H
 
@@ -145,6 +147,8 @@ struct hg_range_end {
 struct hg_range_call {
     uint32_t tenant_id;
     uint32_t identity;
+    bool quarantine; /* as a call's */
+    uint8_t ticket;  /* as a call's */
     struct hg_span prefix;
     struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
     bool reverse;            /* from the last to the first */
@@ -186,5 +190,13 @@ struct hg_store {
     void (*on_strand)(void *ctx, unsigned kind, int change);
     void *strand_ctx;
 };
+
+/* For stores: says that a slot became stranded (+1) or free (-1) whose call has, or had, this
+   ticket. */
+static inline void hg_store_strand(const struct hg_store *store, uint8_t ticket, int change)
+{
+    if (ticket != 0 && store->on_strand != NULL)
+        store->on_strand(store->strand_ctx, ticket - 1u, change);
+}
 
 #endif

@@ -24,7 +24,6 @@
 
 #include <assert.h>
 
-#define WORDS    (HG_TICKET_WORKERS / 64)
 #define SIZE_ONE ((uint64_t)1 << 32)
 
 _Static_assert(sizeof(struct hg_ticket) == HG_CACHE_LINE, "a holder is one cache line");
@@ -52,41 +51,22 @@ void hg_ticket_init(struct hg_ticket *holder, int64_t size)
 {
     atomic_init(&holder->word, size_word(size));
     atomic_init(&holder->peak, 0);
-    for (uint32_t i = 0; i < WORDS; i++)
-        atomic_init(&holder->waiting[i], 0);
+    atomic_init(&holder->waiting, 0);
     atomic_init(&holder->turn, HG_TICKET_WORKERS - 1);
 }
 
-/* No peak gets lost, but one that is reached just while hg_ticket_swap_peak runs may count after
-   it. A second locked instruction only when there is a new one. */
-static inline void note_peak(struct hg_ticket *holder, uint32_t out)
+void hg_ticket_note_peak(struct hg_ticket *holder, uint32_t out)
 {
-    int64_t peak = atomic_load_explicit(&holder->peak, memory_order_relaxed);
-    while (HG_UNLIKELY((int64_t)out > peak))
+    uint32_t peak = atomic_load_explicit(&holder->peak, memory_order_relaxed);
+    while (out > peak)
         if (atomic_compare_exchange_weak_explicit(&holder->peak, &peak, out, memory_order_relaxed,
                                                   memory_order_relaxed))
             return;
 }
 
-static inline bool take(struct hg_ticket *holder)
-{
-    uint64_t word = atomic_load(&holder->word);
-    do {
-        if (!has_one(word))
-            return false;
-    } while (!atomic_compare_exchange_weak(&holder->word, &word, word + 1));
-    note_peak(holder, out_of(word) + 1);
-    return true;
-}
-
-bool hg_ticket_try(struct hg_ticket *holder)
-{
-    return take(holder);
-}
-
 void hg_ticket_force(struct hg_ticket *holder)
 {
-    note_peak(holder, out_of(atomic_fetch_add(&holder->word, 1)) + 1);
+    hg_ticket_note_peak(holder, out_of(atomic_fetch_add(&holder->word, 1)) + 1);
 }
 
 /* The next in turn whose bit is set. That the turn is not exact when two look at once does no harm:
@@ -95,19 +75,13 @@ static uint32_t pick(struct hg_ticket *holder)
 {
     uint32_t turn = atomic_load_explicit(&holder->turn, memory_order_relaxed);
     uint32_t begin = (turn + 1) % HG_TICKET_WORKERS;
-
-    for (uint32_t i = 0; i <= WORDS; i++) {
-        uint32_t at = (begin / 64 + i) % WORDS;
-        uint64_t bits = atomic_load(&holder->waiting[at]);
-        if (i == 0)
-            bits &= UINT64_MAX << begin % 64;
-        if (bits != 0) {
-            uint32_t worker = at * 64 + (uint32_t)__builtin_ctzll(bits);
-            atomic_store_explicit(&holder->turn, worker, memory_order_relaxed);
-            return worker;
-        }
-    }
-    return HG_TICKET_NOBODY;
+    uint64_t bits = atomic_load(&holder->waiting);
+    if (bits == 0)
+        return HG_TICKET_NOBODY;
+    uint64_t behind = bits & UINT64_MAX << begin;
+    uint32_t worker = (uint32_t)__builtin_ctzll(behind != 0 ? behind : bits);
+    atomic_store_explicit(&holder->turn, worker, memory_order_relaxed);
+    return worker;
 }
 
 uint32_t hg_ticket_next(struct hg_ticket *holder)
@@ -115,37 +89,27 @@ uint32_t hg_ticket_next(struct hg_ticket *holder)
     return has_one(atomic_load(&holder->word)) ? pick(holder) : HG_TICKET_NOBODY;
 }
 
-uint32_t hg_ticket_put(struct hg_ticket *holder)
-{
-    uint64_t before = atomic_fetch_sub(&holder->word, 1), bits = 0;
-
-    assert(out_of(before) != 0);
-    for (uint32_t i = 0; i < WORDS; i++)
-        bits |= atomic_load(&holder->waiting[i]);
-    return HG_LIKELY(bits == 0) ? HG_TICKET_NOBODY : hg_ticket_next(holder);
-}
-
 /* Only the worker itself changes its bit, so it need not set or clear it twice. */
 static bool bit_is_set(const struct hg_ticket *holder, uint32_t worker)
 {
     assert(worker < HG_TICKET_WORKERS);
-    return atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->waiting[worker / 64],
+    return atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->waiting,
                                 memory_order_relaxed) >>
-               worker % 64 &
+               worker &
            1;
 }
 
 bool hg_ticket_want(struct hg_ticket *holder, uint32_t worker)
 {
     if (!bit_is_set(holder, worker))
-        atomic_fetch_or(&holder->waiting[worker / 64], (uint64_t)1 << worker % 64);
-    return take(holder);
+        atomic_fetch_or(&holder->waiting, (uint64_t)1 << worker);
+    return hg_ticket_try(holder);
 }
 
 uint32_t hg_ticket_leave(struct hg_ticket *holder, uint32_t worker)
 {
     if (bit_is_set(holder, worker))
-        atomic_fetch_and(&holder->waiting[worker / 64], ~((uint64_t)1 << worker % 64));
+        atomic_fetch_and(&holder->waiting, ~((uint64_t)1 << worker));
     return hg_ticket_next(holder);
 }
 
@@ -160,9 +124,9 @@ uint32_t hg_ticket_resize(struct hg_ticket *holder, int64_t size)
 int64_t hg_ticket_swap_peak(struct hg_ticket *holder)
 {
     uint32_t out = out_of(atomic_load(&holder->word));
-    int64_t peak = atomic_exchange(&holder->peak, out);
+    uint32_t peak = atomic_exchange(&holder->peak, out);
 
     // What was taken between the two is in `peak`, and is out still: it counts from now on, too.
-    note_peak(holder, out_of(atomic_load(&holder->word)));
+    hg_ticket_note_peak(holder, out_of(atomic_load(&holder->word)));
     return peak;
 }

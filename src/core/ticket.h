@@ -40,8 +40,8 @@
 
 #include "base/attr.h"
 
-/* Words of 64 bits: one bit for each worker that a process may have. */
-#define HG_TICKET_WORKERS  256
+/* One bit for each worker that a process may have. */
+#define HG_TICKET_WORKERS  64
 #define HG_TICKET_NOBODY   UINT32_MAX
 #define HG_TICKET_SIZE_MAX INT32_MAX
 
@@ -50,17 +50,32 @@ enum hg_ticket_kind { HG_TICKET_READ, HG_TICKET_WRITE, HG_TICKET_KINDS };
 
 /* One cache line: who changes the word has the bits at hand. */
 struct hg_ticket {
-    _Atomic uint64_t word; /* size 32, out 32 */
-    _Atomic int64_t peak;  /* most that were out at a time, since hg_ticket_swap_peak */
-    _Atomic uint64_t waiting[HG_TICKET_WORKERS / 64]; /* bit: the worker has waiters */
-    _Atomic uint32_t turn;                            /* the worker that was named last */
+    _Atomic uint64_t word;    /* size 32, out 32 */
+    _Atomic uint32_t peak;    /* most that were out at a time, since hg_ticket_swap_peak */
+    _Atomic uint64_t waiting; /* bit: the worker has waiters */
+    _Atomic uint32_t turn;    /* the worker that was named last */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 /* Sizes are 0 to HG_TICKET_SIZE_MAX; what is beyond counts as that. */
 void hg_ticket_init(struct hg_ticket *holder, int64_t size);
 
+/* There is a new peak: no peak gets lost, but one that is reached just while hg_ticket_swap_peak
+   runs may count after it. */
+void hg_ticket_note_peak(struct hg_ticket *holder, uint32_t out);
+
 /* Takes one if one is available. */
-HG_MUST_USE bool hg_ticket_try(struct hg_ticket *holder);
+HG_MUST_USE static inline bool hg_ticket_try(struct hg_ticket *holder)
+{
+    uint64_t word = atomic_load(&holder->word);
+    do {
+        if (HG_UNLIKELY((uint32_t)word >= word >> 32))
+            return false;
+    } while (!atomic_compare_exchange_weak(&holder->word, &word, word + 1));
+    uint32_t out = (uint32_t)word + 1;
+    if (HG_UNLIKELY(out > atomic_load_explicit(&holder->peak, memory_order_relaxed)))
+        hg_ticket_note_peak(holder, out);
+    return true;
+}
 
 /* The worker has waiters: sets its bit, then tries once more; true: it has got one after all, and
    the bit stays set, which does no harm. The bit stays until hg_ticket_leave. */
@@ -69,17 +84,23 @@ HG_MUST_USE bool hg_ticket_want(struct hg_ticket *holder, uint32_t worker);
    there: the worker to poke in its place, or HG_TICKET_NOBODY. */
 HG_MUST_USE uint32_t hg_ticket_leave(struct hg_ticket *holder, uint32_t worker);
 
-/* Gives one back: the worker to poke, or HG_TICKET_NOBODY. It may be the caller itself. */
-HG_MUST_USE uint32_t hg_ticket_put(struct hg_ticket *holder);
+/* The next worker in turn that has waiters, if a ticket is available; else HG_TICKET_NOBODY. For
+   one that was poked and leaves tickets over. */
+HG_MUST_USE uint32_t hg_ticket_next(struct hg_ticket *holder);
+
+/* Gives one back, that is out: the worker to poke, or HG_TICKET_NOBODY. It may be the caller
+   itself. */
+HG_MUST_USE static inline uint32_t hg_ticket_put(struct hg_ticket *holder)
+{
+    atomic_fetch_sub(&holder->word, 1);
+    return HG_LIKELY(atomic_load(&holder->waiting) == 0) ? HG_TICKET_NOBODY
+                                                         : hg_ticket_next(holder);
+}
 /* Takes one even if none is available: for what holds a slot whatever the holder says. */
 void hg_ticket_force(struct hg_ticket *holder);
 
 /* Changes the size at once; the next worker to poke, or HG_TICKET_NOBODY. */
 HG_MUST_USE uint32_t hg_ticket_resize(struct hg_ticket *holder, int64_t size);
-/* The next worker in turn that has waiters, if a ticket is available; else HG_TICKET_NOBODY. For
-   one that was poked and leaves tickets over. */
-HG_MUST_USE uint32_t hg_ticket_next(struct hg_ticket *holder);
-
 static inline uint64_t hg_ticket_word(const struct hg_ticket *holder)
 {
     return atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->word,

@@ -242,3 +242,25 @@ tests_flow_t_domain_threads_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_domain_redis_SOURCES = tests/flow/t_domain_redis.c $(REDISSCENE)
 tests_flow_t_domain_redis_CPPFLAGS = $(HG_REDIS_TEST_CPPFLAGS)
 tests_flow_t_domain_redis_LDADD = $(HG_BACK_TEST_LIBS)
+# Slots whose call was given up
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_strand
+endif
+tests_flow_t_strand_SOURCES = tests/flow/t_strand.c $(SOLO)
+tests_flow_t_strand_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_strand_LDADD = $(HG_BACK_TEST_LIBS)
+# Requests that take long
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_slow
+endif
+LATE = tests/flow/late.h $(SOLO)
+tests_flow_t_slow_SOURCES = tests/flow/t_slow.c $(LATE)
+tests_flow_t_slow_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_slow_LDADD = $(HG_BACK_TEST_LIBS)
+# What passed a bind throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_quarantine
+endif
+tests_flow_t_quarantine_SOURCES = tests/flow/t_quarantine.c $(CROWD)
+tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)

@@ -52,7 +52,8 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
         pair->link = NULL;
 }
 
-static const struct hg_link_owner owner = {on_ready, on_room, on_answers, on_timeout, NULL, on_end};
+static const struct hg_link_owner owner = {on_ready, on_room, on_answers, on_timeout,
+                                           NULL,     on_end,  NULL};
 
 struct hg_link *pair_new_link(struct pair *pair, int *ret_fd, bool probe)
 {

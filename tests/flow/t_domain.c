@@ -426,8 +426,9 @@ static void t_idle_ones_are_collected(void **state)
     crowd_fini(&c);
 }
 
-/* A server whose connections all wait unusually long gets no further one of the same user; another
-   user may find out for himself, but not several at a time. */
+/* A server whose connections all wait unusually long, and of which another one was tried, gets no
+   further one of the same user for a while; another user may find out for himself, but not several
+   at a time. */
 static void t_stuck(void **state)
 {
     (void)state;
@@ -436,6 +437,8 @@ static void t_stuck(void **state)
     crowd_init(&c, 1, 1);
     crowd_start(&c, 3, 8);
     crowd_domain(&c, 0)->usual_us = 1000;
+    crowd_domain(&c, 0)->tries = 1; /* one was tried in vain a moment ago */
+    crowd_domain(&c, 0)->try_us = UINT64_MAX;
     crowd_ask(&c, 0, &notes[0], "a");
     crowd_settle(&c);
     assert_non_null(fake_find(&c.solo.fake, "a"));

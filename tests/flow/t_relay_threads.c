@@ -60,8 +60,10 @@ struct worker {
 struct crew {
     struct hg_upstream_shared *shared;
     uint32_t workers, chain;
-    bool storms;
-    _Atomic int phase; /* 1: the owner leaves, 2: all leave */
+    bool storms, apart; /* some calls go in quarantine */
+    _Atomic int64_t stranded;
+    _Atomic uint64_t strands; /* times that a slot became so */
+    _Atomic int phase;        /* 1: the owner leaves, 2: all leave */
     struct worker list[WORKERS_MAX];
 };
 
@@ -69,6 +71,15 @@ static uint32_t next_random(struct worker *worker)
 {
     worker->seed = worker->seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(worker->seed >> 33);
+}
+
+static void on_strand(void *ctx, unsigned kind, int change)
+{
+    struct crew *crew = ctx;
+    (void)kind;
+    atomic_fetch_add_explicit(&crew->stranded, change, memory_order_relaxed);
+    if (change > 0)
+        atomic_fetch_add_explicit(&crew->strands, 1, memory_order_relaxed);
 }
 
 static void unlink_step(struct client *client, struct step *step)
@@ -135,12 +146,14 @@ static void go_on(struct client *client)
     memcpy(step->value, step->expected, strlen(step->expected));
     client->number++;
     step->call = (struct hg_call){.op = is_get ? HG_OP_GET : HG_OP_SET,
+                                  .ticket = is_get ? 1 : 2,
                                   .key = hg_span_str(step->key),
                                   .now_us = step->since_us,
                                   .on_done = on_done,
                                   .on_room = on_room};
     if (!is_get)
         step->call.value = hg_span(step->value, client->number % 8 == 1 ? sizeof step->value : 100);
+    step->call.quarantine = worker->crew->apart && next_random(worker) % 16 == 0;
     if (client->last != NULL && strcmp(client->last->key, step->key) == 0)
         step->call.after = &client->last->call;
     if (client->last != NULL)
@@ -184,6 +197,8 @@ static void *work(void *arg)
     struct crew *crew = worker->crew;
     rig_init(&worker->rig);
     worker->store = rig_store(&worker->rig, crew->shared, worker->index, 2);
+    worker->store->on_strand = on_strand;
+    worker->store->strand_ctx = crew;
     while (atomic_load(&crew->phase) == 0 ||
            (worker->index > 0 && atomic_load(&crew->phase) == 1)) {
         uint64_t before = worker->answered;
@@ -271,9 +286,10 @@ static void crew_stop(struct crew *crew)
         const struct hg_upstream_counters *counters = &crew->shared->servers[0].counters[w];
         assert_int_equal(hg_counter_get(&counters->values[HG_UPSTREAM_REQUESTS]) > 0, w == 0);
     }
+    assert_int_equal(atomic_load(&crew->stranded), 0);
     assert_int_equal(rig_stat(crew->shared, 0, HG_UPSTREAM_BAD_REPLIES), 0);
     assert_int_equal(rig_stat(crew->shared, 0, HG_UPSTREAM_CONNECTIONS), 0);
-    assert_true(rig_stat(crew->shared, 0, HG_UPSTREAM_CONNECTS) <= 2);
+    assert_true(crew->apart || rig_stat(crew->shared, 0, HG_UPSTREAM_CONNECTS) <= 2);
     hg_upstream_shared_free(crew->shared);
 }
 
@@ -313,6 +329,25 @@ static void t_storms(void **state)
     crew_stop(&crew);
     daemon_put_down(&daemon_one);
     for (uint32_t w = 0; w < 4; w++)
+        assert_true(crew.list[w].cancelled > 0);
+    print_message("%llu slots stranded\n", (unsigned long long)atomic_load(&crew.strands));
+    assert_true(atomic_load(&crew.strands) > 0);
+}
+
+/* Now and then one goes in quarantine: each get still finds what the set before it has set. */
+static void t_apart(void **state)
+{
+    (void)state;
+    static struct crew crew;
+    daemon_launch(&daemon_one);
+    crew_start(&crew, daemon_one.address, 3, CHAIN);
+    crew.storms = crew.apart = true;
+    crew_run(&crew);
+    wait_for(&crew, 3000);
+    assert_true(rig_stat(crew.shared, 0, HG_UPSTREAM_QUARANTINED) > 0);
+    crew_stop(&crew);
+    daemon_put_down(&daemon_one);
+    for (uint32_t w = 0; w < 3; w++)
         assert_true(crew.list[w].cancelled > 0);
 }
 
@@ -361,10 +396,8 @@ static void t_fair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_two),
-        cmocka_unit_test(t_four),
-        cmocka_unit_test(t_storms),
-        cmocka_unit_test(t_fair),
+        cmocka_unit_test(t_two),   cmocka_unit_test(t_four), cmocka_unit_test(t_storms),
+        cmocka_unit_test(t_apart), cmocka_unit_test(t_fair),
     };
     if (!daemon_is_installed())
         return 0;

@@ -40,17 +40,32 @@ static int64_t stored(struct rowscene *s)
     return n;
 }
 
+/* What a row's call has, each call of its store has. */
+static void expect_of_row(const struct hg_call *call)
+{
+    assert_int_equal(call->identity, 3);
+    assert_int_equal(call->ticket, 2);
+    assert_true(call->quarantine);
+}
+
 /* One operation from its read to its end, as the store sees it. */
 static void read_apply_write(void **state)
 {
     struct rowscene *s = *state;
-    struct rowop *op = begin(s, 0, ROWOP_ADD);
+    struct rowop *op = &ops[0];
+    rowop_init(op, s->store, ROWOP_ADD, "table", "row");
+    op->row.identity = 3;
+    op->row.ticket = 2;
+    op->row.quarantine = true;
+    hg_rows_submit(s->rows, &op->row);
     struct kept *kept = fakestore_first(s->fake);
     assert_int_equal(kept->op, HG_OP_GET);
+    expect_of_row(kept->call);
     assert_memory_equal(kept->key, "table\0row", 10);
     shelf_answer(&s->shelf, kept);
     kept = fakestore_first(s->fake);
     assert_int_equal(kept->op, HG_OP_ADD);
+    expect_of_row(kept->call);
     assert_int_equal(kept->cas, 0);
     assert_int_equal(kept->item_flags, HG_ROWDOC_FLAGS);
     assert_true(kept->value_len > 5 && memcmp(kept->value, "\xf7HGRT", 5) == 0);

@@ -53,6 +53,17 @@ tests_sim_t_poolsimrules_SOURCES = tests/sim/t_poolsimrules.c $(POOLSIM_FILES)
 tests_sim_t_poolsimrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_poolsimrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 
+# Bind eviction and throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_bindsim tests/sim/t_bindhera
+endif
+BINDSIM_FILES = tests/sim/bindsim.c tests/sim/bindsim.h tests/unit/bindhelp.h
+tests_sim_t_bindsim_SOURCES = tests/sim/t_bindsim.c $(BINDSIM_FILES)
+tests_sim_t_bindsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_bindsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_bindhera_SOURCES = tests/sim/t_bindhera.c $(BINDSIM_FILES)
+tests_sim_t_bindhera_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_bindhera_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 # Overload
 if HAVE_CMOCKA
 UNIT_TESTS += tests/sim/t_overload tests/sim/t_overloadstep tests/sim/t_overloadfair \

@@ -253,12 +253,23 @@ static void more_than_there_is_room_for(void **state)
     free(asks);
 }
 
+static int stranded[2], most_stranded[2];
+
+static void on_strand(void *ctx, unsigned kind, int change)
+{
+    (void)ctx;
+    stranded[kind] += change;
+    assert_true(stranded[kind] >= 0);
+    if (stranded[kind] > most_stranded[kind])
+        most_stranded[kind] = stranded[kind];
+}
+
 /* The writer cannot get on: pending calls time out, waiting ones are refused at their deadline, and
-   a timed-out write may still happen. */
+   a timed-out write may still happen. Slots are stranded until the writer has them. */
 static void a_stuck_writer(void **state)
 {
     struct world *world = *state;
-    struct ask set, get, late, *many;
+    struct ask set, get, gone, late, *many;
     struct hg_embedded_stats stats;
     enum { COUNT = 8200 };
     MDB_txn *txn;
@@ -267,13 +278,22 @@ static void a_stuck_writer(void **state)
     world->options.timeout_us = 50000;
     world_open(world);
     put(world, HG_OP_SET, "k", "old", 0);
+    memset(stranded, 0, sizeof stranded);
+    memset(most_stranded, 0, sizeof most_stranded);
+    world->store->on_strand = on_strand;
     assert_int_equal(mdb_txn_begin(world->shared->db.env, NULL, 0, &txn), 0);
     ask_init(&set, world, HG_OP_SET, "k");
     set.call.value = HG_SPAN_LIT("new");
     ask_init(&get, world, HG_OP_GET, "k");
     get.call.after = &set.call;
+    set.call.ticket = 2;
     ask_submit(&set);
     ask_submit(&get);
+    ask_init(&gone, world, HG_OP_TOUCH, "none");
+    gone.call.ticket = 1;
+    ask_submit(&gone);
+    world->store->ops->cancel(world->store, &gone.call);
+    assert_int_equal(stranded[0], 1);
     many = calloc(COUNT, sizeof *many);
     assert_non_null(many);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -290,8 +310,13 @@ static void a_stuck_writer(void **state)
     assert_int_equal(late.result.fault, HG_FAULT_QUEUE_TIMEOUT);
     assert_int_equal(many[0].result.fault, HG_FAULT_TIMEOUT);
     assert_false(world->store->ops->drained(world->store));
+    assert_int_equal(stranded[0], 1);
+    assert_int_equal(stranded[1], 1);
     mdb_txn_abort(txn);
     TURN_UNTIL(world, world->store->ops->drained(world->store));
+    assert_int_equal(stranded[0], 0);
+    assert_int_equal(stranded[1], 0);
+    assert_int_equal(most_stranded[1], 1);
     expect(world, "k", "new");
     hg_embedded_stats_read(world->shared, &stats);
     assert_true(stats.timeouts > 1);
