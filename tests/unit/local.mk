@@ -438,6 +438,12 @@ tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
 tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe_adaptive
+endif
+tests_unit_t_probe_adaptive_SOURCES = tests/unit/t_probe_adaptive.c tests/unit/proberig.h
+tests_unit_t_probe_adaptive_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_adaptive_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Bind eviction and throttle
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_bindthrottle tests/unit/t_bindwatch tests/unit/t_bindmodel \
