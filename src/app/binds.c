@@ -118,10 +118,14 @@ static void on_report(struct hg_letter *letter, void *receiver)
 static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_us, uint64_t now_us)
 {
     struct hg_gateshare *share = upstream->gate;
-    if (atomic_load(&share->backlog) <= 0)
-        return false;
     uint64_t since_us = atomic_load(&share->backlog_since_us);
-    return now_us > since_us && now_us - since_us >= backlog_us;
+    if (atomic_load(&share->backlog) <= 0) {
+        /* Who waited has gone, and nobody came while there was no ticket: it is over now. */
+        if (since_us != 0 && hg_gateshare_is_free(share))
+            atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, 0);
+        return false;
+    }
+    return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
 }
 
 static void begin(struct hg_binds *binds, struct hg_upstream *upstream,

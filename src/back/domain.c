@@ -185,8 +185,8 @@ void hg_domain_list(struct hg_domain *domain, struct hg_pool *pool)
 static bool is_gone(const struct hg_pool *pool)
 {
     const struct hg_balance_block *block = &pool->block;
-    return pool->link_count == 0 && pool->waiting_count == 0 && !block->active &&
-           block->incoming == 0;
+    return pool->link_count == 0 && pool->waiting_count + pool->waiting_apart == 0 &&
+           !block->active && block->incoming == 0;
 }
 
 static void unlist(struct hg_domain *domain, struct hg_pool *pool)
@@ -249,7 +249,7 @@ static void publish(struct hg_pool *pool, uint64_t now_us)
     put(pool, HG_POOL_SLOWED, block->claim < block->demand);
     put(pool, HG_POOL_HUNGER, hunger_of(pool));
     put(pool, HG_POOL_OVERFULL, size > block->quota ? size - block->quota : 0);
-    put(pool, HG_POOL_WAITING, pool->waiting_count);
+    put(pool, HG_POOL_WAITING, pool->waiting_count + pool->waiting_apart);
     put(pool, HG_POOL_OLDEST_WAIT_US,
         block->waiters > 0 && now_us > block->oldest_us ? now_us - block->oldest_us : 0);
     put(pool, HG_POOL_MOVES, pool->totals.moves + block->moves_in);

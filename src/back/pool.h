@@ -86,6 +86,7 @@ struct hg_pool {
     struct hg_list waiting; /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
     uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */
+    uint32_t waiting_apart;             /* not of these: calls in the line of the quarantine */
     uint32_t sent_untold;               /* requests that the breaker has not heard of */
     uint32_t burst;                     /* further calls that may come with the one that is woken */
     struct hg_call *waking;             /* is in its on_room */

@@ -30,8 +30,9 @@ void hg_quarantine_look(struct hg_quarantine *quarantine)
 
 /* ---- the line ---- */
 
-static void count_waiting(struct hg_quarantine *quarantine, int n)
+static void count_waiting(struct hg_quarantine *quarantine, const struct hg_call *call, int n)
 {
+    hg_domain_pool(quarantine->domain, call->identity)->waiting_apart += (uint32_t)n;
     quarantine->waiting_count += (uint32_t)n;
     hg_domain_count_waiting(quarantine->domain, n);
 }
@@ -75,7 +76,7 @@ static enum hg_submit wait_in_line(struct hg_quarantine *quarantine, struct hg_c
         hg_list_prepend(&quarantine->waiting, &call->place.node);
     else
         hg_list_append(&quarantine->waiting, &call->place.node);
-    count_waiting(quarantine, 1);
+    count_waiting(quarantine, call, 1);
     serve_later(quarantine);
     return HG_SUBMIT_WAIT;
 }
@@ -85,7 +86,7 @@ static void leave_line(struct hg_quarantine *quarantine, struct hg_call *call)
     hg_list_remove(&call->place.node);
     call->place.waiting = false;
     call->place.extra = NULL;
-    count_waiting(quarantine, -1);
+    count_waiting(quarantine, call, -1);
 }
 
 void hg_quarantine_cancel(struct hg_quarantine *quarantine, struct hg_call *call)

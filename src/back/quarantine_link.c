@@ -26,8 +26,8 @@ static void show(const struct hg_quarantine *quarantine)
 
 uint32_t hg_quarantine_units(const struct hg_quarantine *quarantine)
 {
-    return quarantine->has_unit ||
-           (quarantine->waiting_count > 0 && hg_domain_limit(quarantine->domain) >= 2);
+    bool is_used = quarantine->has_unit || quarantine->waiting_count > 0;
+    return is_used && hg_domain_limit(quarantine->domain) >= 2;
 }
 
 static void put_unit(struct hg_quarantine *quarantine)
@@ -38,7 +38,14 @@ static void put_unit(struct hg_quarantine *quarantine)
     hg_domain_put_unit(quarantine->domain);
 }
 
-/* The connection that is soonest done without: of a pool that has others if possible, with few
+/* What others lose if the link takes nothing new. A slow one does not anyway. */
+static uint32_t loss_of(const struct hg_link *link)
+{
+    uint32_t pending = hg_link_pending(link);
+    return pending == 0 ? 0 : link->slow ? 1 : 1 + pending;
+}
+
+/* The connection that is most easily done without: of a pool that has others if possible, with few
    requests. NULL also when one is about to end already. */
 static struct hg_link *find_victim(const struct hg_domain *domain)
 {
@@ -54,8 +61,7 @@ static struct hg_link *find_victim(const struct hg_domain *domain)
                 return NULL;
             if (!hg_pool_link_is_open(link) || (is_last && !best_is_last))
                 continue;
-            if (best == NULL || (best_is_last && !is_last) ||
-                hg_link_pending(link) < hg_link_pending(best)) {
+            if (best == NULL || (best_is_last && !is_last) || loss_of(link) < loss_of(best)) {
                 best = link;
                 best_is_last = is_last;
             }

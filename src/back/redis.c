@@ -58,7 +58,10 @@ static enum hg_submit keep_and_route(struct hg_redis *redis, struct hg_call *cal
         return hg_remote_refuse(call, HG_FAULT_MEMORY, HG_SPAN_NONE, NULL);
     enum hg_submit answer = redis->route(redis, call);
     if (answer == HG_SUBMIT_WAIT) {
-        hg_tie_end(call);
+        if (HG_UNLIKELY(hg_tie_waits(call)))
+            hg_tie_unkeep(call);
+        else
+            hg_tie_end(call);
         call->prefix = prefix;
         call->key = key;
         call->value = value;

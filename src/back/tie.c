@@ -93,6 +93,14 @@ bool hg_tie_keep(struct hg_ties *ties, struct hg_call *call)
     return true;
 }
 
+void hg_tie_unkeep(struct hg_call *call)
+{
+    struct hg_tie *tie = call->place.tie;
+    hg_blob_unref(tie->bytes);
+    hg_blob_unref(tie->value);
+    tie->bytes = tie->value = NULL;
+}
+
 bool hg_tie_behind(struct hg_ties *ties, struct hg_call *call, struct hg_call *before)
 {
     struct hg_tie *mine = tie_of(ties, call), *its = tie_of(ties, before);

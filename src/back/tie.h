@@ -60,6 +60,9 @@ void hg_ties_fini(struct hg_ties *ties);
    False when memory is out. */
 HG_MUST_USE bool hg_tie_keep(struct hg_ties *ties, struct hg_call *call);
 
+/* Lets go of the bytes of a call that waits for another: it is submitted once more. */
+void hg_tie_unkeep(struct hg_call *call);
+
 /* `call` waits until `before` is answered or forgotten, and then gets its on_room: for submit to
    answer HG_SUBMIT_WAIT. At most one call waits for another. False when memory is out. */
 HG_MUST_USE bool hg_tie_behind(struct hg_ties *ties, struct hg_call *call, struct hg_call *before);

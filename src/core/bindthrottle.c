@@ -304,8 +304,6 @@ void hg_bindthrottle_undo(struct hg_bindthrottle *table, const struct hg_bindthr
         return;
     /* What it was before may have been over meanwhile: time and the sweeper see to that. */
     entry->x = capped(entry->x - change);
-    if (entry->x < 1)
-        entry->x = 1;
     entry->last_x = in_force(entry->x);
     entry->attempts = entry->last_x;
     if (entry->passed > 0)

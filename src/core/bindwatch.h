@@ -14,6 +14,11 @@
 // not free. So an eviction changes a key's share and nobody else's; without them an eviction of
 // most slots would leave so few that an innocent key with two qualifies next.
 //
+// When to ask: each 100 ms while a backlog has lasted long enough. It begins when the line is not
+// empty, and ends when it is empty and a slot is free: a line that is empty only because all that
+// were in it gave up at one moment is no relief, and queue time-out and backlog time are the same
+// by default.
+//
 // What cannot be evicted: a request of an Unthrottled connection (`exempt`), and a write that was
 // sent, unless it may be. A key that qualifies and holds nothing but exempt slots, and has none
 // waiting, gets no verdict, for there is nothing to evict and nobody to throttle. One that holds

@@ -37,7 +37,7 @@
 #define PROBE_SAMPLES_MAX 4
 #define STABLE_SAMPLES    3
 #define BACKOFF_MIN       4
-#define BACKOFF_MAX       16
+#define BACKOFF_MAX 12
 /* A size that requests wait for settles at once when the step before was that long ago. */
 #define BASE_FALL 0.1 /* weights of a new service time in the base */
 #define BASE_RISE 0.01
@@ -51,7 +51,7 @@
 #define STALL_US       300000
 #define SMALL_STEP_MAX 0.4
 #define LARGE_CUT    0.7
-#define UPS_PER_DOWN 2
+#define UPS_PER_DOWN   4
 #define FREE_SAMPLES   10
 #define CHANGE         0.3
 /* A store that serves within this shows at once what more tickets do. */
@@ -140,7 +140,7 @@ static double step_of(const struct hg_probe *probe)
 {
     const struct hg_probe_adaptive *a = &probe->adaptive;
     uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(4 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
+    return hg_probe_clamp(3 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
 }
 
 static void step_up(struct hg_probe *probe)
@@ -228,7 +228,7 @@ static void judge(struct hg_probe *probe, double rate, double out)
     if (apart < 2 * error && a->probed.count < samples && !a->aimed)
         return;
     double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
-    if (ratio >= bound) {
+    if (ratio >= bound && (down || ratio > 1 + 2 * error)) {
         if (service_us < a->base_us)
             a->base_us += 0.5 * (service_us - a->base_us);
         succeed(probe, service_us);

@@ -122,7 +122,7 @@ enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *
     struct hg_worker *worker = session->worker;
     struct hg_bindthrottle_told told;
     int mode = atomic_load_explicit(&lane->bucket->bind_mode, memory_order_relaxed);
-    if (exempt || mode == HG_MODE_OFF)
+    if (exempt || mode == HG_MODE_OFF || !hg_bindthrottle_may_have(lane->binds, key->hash))
         return HG_BIND_FREE;
     bool busy = is_busy(worker, lane, (enum hg_hot_type)key->type);
     switch (hg_bindthrottle_decide(lane->binds, key, busy, decr_of(worker), worker->loop.now_us,

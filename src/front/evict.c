@@ -172,7 +172,7 @@ void hg_evict_report_free(struct hg_evict_report *report)
     free(report);
 }
 
-/* Takes over what is worth telling: keys with two slots, or that wait. */
+/* Takes over all keys: one that has a slot here may have many elsewhere. */
 static bool take_over(struct hg_evict_report *report, const struct sums *sums)
 {
     report->rows = calloc(sums->count + 1, sizeof *report->rows);
@@ -181,8 +181,6 @@ static bool take_over(struct hg_evict_report *report, const struct sums *sums)
         return false;
     for (size_t i = 0; i < sums->count; i++) {
         const struct sum *sum = &sums->list[i];
-        if (sum->row.slots < 2 && sum->row.waiting == 0)
-            continue;
         size_t n = report->report.count++;
         report->rows[n] = sum->row;
         memcpy(report->keys[n], sum->key, sizeof sum->key);

@@ -151,16 +151,12 @@ void hg_gate_on_strand(void *ctx, unsigned kind, int change)
 void hg_gate_room_begin(struct hg_request *request)
 {
     struct hg_worker *worker = request->session->worker;
-    if (request->call.quarantine)
-        return; /* it waits for nobody but its own kind */
     request->in_backlog = true;
     hg_gateshare_backlog(request->lane->bucket->upstream->gate, 1, worker->loop.now_us);
 }
 
 void hg_gate_room_end(struct hg_request *request)
 {
-    if (!request->in_backlog)
-        return;
     request->in_backlog = false;
     hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1, 0);
 }
@@ -214,14 +210,6 @@ static void count_out(struct hg_gate_line *in, struct hg_session *session)
     hg_counter_add(&of_tenant->queued_us, waited_us);
 }
 
-/* A request's time in line is over. */
-static void note_late(struct hg_gate_line *in)
-{
-    if (in->share != NULL)
-        atomic_store_explicit(&in->share->backlog_late_us, in->worker->loop.now_us,
-                              memory_order_relaxed);
-}
-
 static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
 {
     hg_counter_add(&in->tally->canceled, 1);
@@ -263,7 +251,6 @@ static void refuse_late_ones(struct hg_gate_line *in)
         struct hg_session *session = session_of(waiter);
         count_canceled(in, session);
         count_out(in, session);
-        note_late(in);
         hg_gate_refuse_late(session->waiting, in->place);
     }
 }
@@ -346,7 +333,6 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
         hg_ticketline_end_us(&in->line, &conf, waiter) <= now_us) {
         hg_counter_add(&in->tally->canceled, 1);
         hg_counter_add(&lane->tallies[in->place].canceled, 1);
-        note_late(in);
         hg_gate_refuse_late(request, in->place);
         return false;
     }
@@ -405,6 +391,14 @@ static bool take(struct hg_session *session, struct hg_request *request, struct 
     return false;
 }
 
+static inline bool enter_exempt(struct hg_request *request)
+{
+    request->tickets |= HG_TICKETS_EXEMPT;
+    hg_counter_add(&request->session->worker->ingress->tally->exempt_started, 1);
+    hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
+    return true;
+}
+
 /* Any request, in whatever state. */
 static bool enter_slow(struct hg_session *session, struct hg_request *request, bool *ret_waits)
 {
@@ -415,12 +409,8 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, b
     *ret_waits = false;
     if (request->tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT))
         return true; /* it comes back from another wait */
-    if (mode == HG_MODE_OFF) {
-        request->tickets |= HG_TICKETS_EXEMPT;
-        hg_counter_add(&worker->ingress->tally->exempt_started, 1);
-        hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
-        return true;
-    }
+    if (mode == HG_MODE_OFF)
+        return enter_exempt(request);
     if (bucket->upstream == NULL || hg_worker_store(worker, bucket->upstream) == NULL) {
         hg_answer_refusal(request, &no_store);
         return false;
@@ -439,9 +429,10 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool 
     struct hg_worker *worker = session->worker;
     struct hg_bucket *bucket = request->lane->bucket;
     struct hg_gate_line *ingress = worker->ingress;
-    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL ||
-                    atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed) !=
-                        HG_MODE_ENFORCE ||
+    int mode = atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
+    if (mode == HG_MODE_OFF && request->tickets == 0)
+        return enter_exempt(request);
+    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL || mode != HG_MODE_ENFORCE ||
                     !atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed)))
         return enter_slow(session, request, ret_waits);
     struct hg_gate *gate = worker->gates[bucket->upstream->slot];

@@ -111,27 +111,17 @@ static ssize_t put_bytes(struct hg_load_conn *conn, const uint8_t *at, size_t le
     return n;
 }
 
-/* Remembers a request that is being sent, and counts it. */
-static void note_request(struct hg_load_conn *conn, const struct hg_load_request *request,
-                         uint64_t now_ns)
+/* Counts what is sent in an open loop or a series. */
+static void note_apart(struct hg_load_lane *lane, const struct hg_load_pending *pending)
 {
-    struct hg_load_lane *lane = conn->lane;
-    conn->ring[conn->tail & conn->mask] = (struct hg_load_pending){
-        .sent_ns = now_ns,
-        .due_ns = request->due_ns,
-        .key = request->key,
-        .op = request->op,
-        .group = request->group,
-        .measured = request->measured,
-    };
-    hg_lane_aim(lane, request->measured);
-    hg_counter_add(&lane->into->sent, lane->mode == HG_LANE_MIX);
     if (lane->is_open && lane->mode == HG_LANE_MIX) {
-        hg_hist_record(&lane->into->late, now_ns - request->due_ns, 1);
+        hg_lane_aim(lane, pending->measured);
+        hg_counter_add(&lane->into->sent, 1);
+        hg_hist_record(&lane->into->late, pending->sent_ns - pending->due_ns, 1);
     }
-    if (request->group > 0) {
-        enum hg_series_group group = (enum hg_series_group)(request->group - 1);
-        hg_series_tally(&lane->series, group, now_ns)->sent++;
+    if (pending->group > 0) {
+        enum hg_series_group group = (enum hg_series_group)(pending->group - 1);
+        hg_series_tally(&lane->series, group, pending->sent_ns)->sent++;
     }
 }
 
@@ -140,20 +130,28 @@ static size_t compose_batch(struct hg_load_conn *conn, uint64_t now_ns, uint64_t
 {
     struct hg_load_lane *lane = conn->lane;
     struct hg_load_worker *worker = lane->worker;
+    const struct hg_load_codec *codec = lane->codec;
     size_t bytes = 0;
     uint32_t first = conn->tail;
     while (hg_load_conn_unanswered(conn) < conn->depth && bytes < worker->out_soft &&
            conn->tail - first < most) {
-        struct hg_load_request request;
-        if (!hg_lane_next(lane, now_ns, &request)) {
+        struct hg_load_pending *pending = &conn->ring[conn->tail & conn->mask];
+        if (!hg_lane_next(lane, now_ns, pending)) {
             break;
         }
-        note_request(conn, &request, now_ns);
-        bytes += lane->codec->compose(lane, (enum hg_load_op)request.op, request.key,
-                                      conn->tail + conn->salt, worker->out + bytes);
+        pending->sent_ns = now_ns;
+        if (HG_UNLIKELY(lane->is_open || pending->group > 0)) {
+            note_apart(lane, pending);
+        }
+        bytes += codec->compose(lane, (enum hg_load_op)pending->op, pending->key,
+                                conn->tail + conn->salt, worker->out + bytes);
         conn->tail++;
     }
     worker->unanswered += conn->tail - first;
+    if (!lane->is_open && lane->mode == HG_LANE_MIX) {
+        hg_counter_add(&lane->into->intended, conn->tail - first);
+        hg_counter_add(&lane->into->sent, conn->tail - first);
+    }
     return bytes;
 }
 

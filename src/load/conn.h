@@ -20,12 +20,12 @@
 
 struct hg_load_lane;
 
-/* A request that is unanswered. */
+/* A request that is unanswered, or in an open loop waits to be sent. */
 struct hg_load_pending {
     uint64_t sent_ns;
     uint64_t due_ns; /* what its latency counts from: in a closed loop when it was sent */
     uint32_t key;
-    uint8_t op;
+    uint8_t op;       /* enum hg_load_op */
     uint8_t group;    /* 1 + enum hg_series_group; 0: not counted in a series */
     uint8_t measured; /* of an open loop: due in the measured part */
 };

@@ -74,15 +74,15 @@ static bool keep_pace(struct hg_load_lane *lane, uint64_t now_ns)
     return true;
 }
 
-static void next_fill(struct hg_load_lane *lane, struct hg_load_request *request)
+static void next_fill(struct hg_load_lane *lane, struct hg_load_pending *pending)
 {
     uint64_t n = lane->filled++;
-    request->op = (uint8_t)lane->fill_ops[n / lane->fill_keys];
-    request->key = lane->fill_first + (uint32_t)(n % lane->fill_keys);
+    pending->op = (uint8_t)lane->fill_ops[n / lane->fill_keys];
+    pending->key = lane->fill_first + (uint32_t)(n % lane->fill_keys);
 }
 
 /* The hot key, when it is due. */
-static bool next_hot(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_request *request)
+static bool next_hot(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_pending *pending)
 {
     if (now_ns >= lane->hot_until_ns) {
         lane->hot_due_ns = UINT64_MAX;
@@ -94,50 +94,55 @@ static bool next_hot(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_
     lane->hot_due_ns =
         (lane->hot_due_ns > earliest ? lane->hot_due_ns : earliest) + lane->hot_pace_ns;
     lane->worker->budget--;
-    request->op = (uint8_t)lane->tenant->hot_op;
-    request->key = lane->tenant->hot_key;
+    pending->op = (uint8_t)lane->tenant->hot_op;
+    pending->key = lane->tenant->hot_key;
     return true;
 }
 
-void hg_lane_draw(struct hg_load_lane *lane, struct hg_load_request *request)
+void hg_lane_draw(struct hg_load_lane *lane, struct hg_load_pending *pending)
 {
     const struct hg_load_tables *tables = lane->tables;
     uint64_t random = hg_gen_random(&lane->rng);
     uint8_t op = tables->mix.slots[hg_gen_below((uint32_t)random, tables->mix.total)];
-    request->op = op == HG_LOAD_APPEND && random >> 59 == 0 ? HG_LOAD_START : op;
-    request->key = hg_gen_zipf_draw(&tables->zipf, hg_gen_random(&lane->rng));
+    pending->op = op == HG_LOAD_APPEND && random >> 59 == 0 ? HG_LOAD_START : op;
+    pending->key = hg_gen_zipf_draw(&tables->zipf, hg_gen_random(&lane->rng));
 }
 
-bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_request *ret_request)
+/* Counts a request of a closed loop in the series. */
+static void offer(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_pending *pending)
 {
-    if (lane->is_open && lane->mode == HG_LANE_MIX) {
-        return hg_open_take(&lane->open, ret_request);
+    enum hg_series_group group = hg_lane_group(lane, (enum hg_load_op)pending->op, pending->key);
+    pending->group = (uint8_t)(1 + group);
+    hg_series_tally(&lane->series, group, now_ns)->offered++;
+}
+
+bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns, struct hg_load_pending *ret_pending)
+{
+    if (HG_UNLIKELY(lane->is_open && lane->mode == HG_LANE_MIX)) {
+        return hg_open_take(&lane->open, ret_pending);
     }
-    *ret_request = (struct hg_load_request){.due_ns = now_ns};
+    ret_pending->due_ns = now_ns;
+    ret_pending->group = 0;
+    ret_pending->measured = 0; /* nobody asks in a closed loop */
     if (HG_UNLIKELY(lane->mode != HG_LANE_MIX)) {
         if (lane->mode == HG_LANE_SILENT || lane->filled == lane->fill_total) {
             return false;
         }
-        next_fill(lane, ret_request);
+        next_fill(lane, ret_pending);
         return true;
     }
     if (lane->worker->budget == 0) {
         return false;
     }
-    if (lane->hot_pace_ns == 0 || !next_hot(lane, now_ns, ret_request)) {
+    if (lane->hot_pace_ns == 0 || !next_hot(lane, now_ns, ret_pending)) {
         if (lane->has_pace && !keep_pace(lane, now_ns)) {
             return false;
         }
         lane->worker->budget--;
-        hg_lane_draw(lane, ret_request);
+        hg_lane_draw(lane, ret_pending);
     }
-    ret_request->measured = lane->into == &lane->measured;
-    hg_counter_add(&lane->into->intended, 1);
-    if (lane->in_series) {
-        enum hg_series_group group =
-            hg_lane_group(lane, (enum hg_load_op)ret_request->op, ret_request->key);
-        ret_request->group = (uint8_t)(1 + group);
-        hg_series_tally(&lane->series, group, now_ns)->offered++;
+    if (HG_UNLIKELY(lane->in_series)) {
+        offer(lane, now_ns, ret_pending);
     }
     return true;
 }

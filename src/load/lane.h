@@ -145,7 +145,7 @@ void hg_lane_enter_row(struct hg_load_lane *lane, struct hg_load_conn *conn);
 void hg_lane_begin_rate(struct hg_load_lane *lane, uint64_t now_ns);
 
 /* Draws operation and key of a request of the mix. */
-void hg_lane_draw(struct hg_load_lane *lane, struct hg_load_request *request);
+void hg_lane_draw(struct hg_load_lane *lane, struct hg_load_pending *pending);
 
 /* Whose the request is, by what it is done to. */
 static inline enum hg_series_group hg_lane_group(const struct hg_load_lane *lane,
@@ -164,7 +164,7 @@ static inline enum hg_series_group hg_lane_group(const struct hg_load_lane *lane
 /* The next request to send. False: there is none now (silent, filled, budget used up, or not yet
  * due: in a closed loop hg_lane_due_ns > now_ns then). */
 HG_MUST_USE bool hg_lane_next(struct hg_load_lane *lane, uint64_t now_ns,
-                              struct hg_load_request *ret_request);
+                              struct hg_load_pending *ret_pending);
 
 /* Writes the whole key of a request. Room for key_bytes. */
 static inline void hg_lane_put_key(const struct hg_load_tenant *tenant, char space, uint32_t key,

@@ -46,7 +46,7 @@ void hg_open_begin(struct hg_load_lane *lane, bool measured, uint64_t origin_ns,
     }
 }
 
-bool hg_open_take(struct hg_open *open, struct hg_load_request *ret_request)
+bool hg_open_take(struct hg_open *open, struct hg_load_pending *ret_request)
 {
     if (open->head == open->tail) {
         return false;
@@ -56,12 +56,12 @@ bool hg_open_take(struct hg_open *open, struct hg_load_request *ret_request)
 }
 
 /* False when there is no memory. */
-static bool put(struct hg_open *open, const struct hg_load_request *request)
+static bool put(struct hg_open *open, const struct hg_load_pending *request)
 {
     uint64_t count = hg_open_waiting(open);
     if (count == open->room) {
         uint64_t room = open->room > 0 ? 2 * open->room : FIRST_ROOM;
-        struct hg_load_request *ring = malloc(room * sizeof *ring);
+        struct hg_load_pending *ring = malloc(room * sizeof *ring);
         if (ring == NULL) {
             return false;
         }
@@ -79,10 +79,10 @@ static bool put(struct hg_open *open, const struct hg_load_request *request)
 }
 
 /* The request whose moment comes first. */
-static struct hg_load_request arrive(struct hg_load_lane *lane)
+static struct hg_load_pending arrive(struct hg_load_lane *lane)
 {
     struct hg_open *open = &lane->open;
-    struct hg_load_request request = {0};
+    struct hg_load_pending request = {0};
     bool is_hot = open->hot.next_ns <= open->arrivals.next_ns;
     struct hg_arrivals *arrivals = is_hot ? &open->hot : &open->arrivals;
     request.due_ns = arrivals->next_ns;
@@ -105,7 +105,7 @@ static struct hg_load_request arrive(struct hg_load_lane *lane)
     return request;
 }
 
-static void shed(struct hg_load_lane *lane, const struct hg_load_request *request)
+static void shed(struct hg_load_lane *lane, const struct hg_load_pending *request)
 {
     struct hg_load_stats *stats = request->measured ? &lane->measured : &lane->before;
     hg_counter_add(&stats->shed, 1);
@@ -133,7 +133,7 @@ void hg_open_release(struct hg_load_lane *lane, uint64_t now_ns)
             send_waiting(lane, now_ns);
         }
         bool has_room = hg_open_waiting(open) < open->bound + lane->paced_count;
-        struct hg_load_request request = arrive(lane);
+        struct hg_load_pending request = arrive(lane);
         if (!has_room || !put(open, &request)) {
             shed(lane, &request);
         }
@@ -147,7 +147,7 @@ void hg_open_release(struct hg_load_lane *lane, uint64_t now_ns)
 void hg_open_end(struct hg_load_lane *lane, uint64_t now_ns)
 {
     struct hg_open *open = &lane->open;
-    struct hg_load_request request;
+    struct hg_load_pending request;
     while (hg_open_take(open, &request)) {
         struct hg_load_stats *stats = request.measured ? &lane->measured : &lane->before;
         hg_counter_add(&stats->left, 1);

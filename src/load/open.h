@@ -18,18 +18,9 @@
 
 #include "base/attr.h"
 #include "load/arrivals.h"
-#include "load/op.h"
+#include "load/conn.h"
 
 struct hg_load_lane;
-
-/* A request that is to be sent. */
-struct hg_load_request {
-    uint64_t due_ns; /* what its latency counts from */
-    uint32_t key;
-    uint8_t op;       /* enum hg_load_op */
-    uint8_t group;    /* 1 + enum hg_series_group; 0: not counted in a series */
-    uint8_t measured; /* due in the measured part */
-};
 
 struct hg_open {
     struct hg_arrivals_share share;
@@ -37,7 +28,7 @@ struct hg_open {
     struct hg_arrivals hot; /* of the hot key */
     uint64_t measured_ns;   /* requests due from here on are measured */
     uint64_t bound;         /* of those that wait when no connection has room */
-    struct hg_load_request *ring;
+    struct hg_load_pending *ring;
     uint64_t room, head, tail;
 };
 
@@ -63,7 +54,7 @@ void hg_open_begin(struct hg_load_lane *lane, bool measured, uint64_t origin_ns,
 void hg_open_release(struct hg_load_lane *lane, uint64_t now_ns);
 
 /* The next request that waits; false: there is none. */
-HG_MUST_USE bool hg_open_take(struct hg_open *open, struct hg_load_request *ret_request);
+HG_MUST_USE bool hg_open_take(struct hg_open *open, struct hg_load_pending *ret_request);
 
 /* No more requests are due; those that wait are left. */
 void hg_open_end(struct hg_load_lane *lane, uint64_t now_ns);

@@ -257,3 +257,10 @@ LATE = tests/flow/late.h $(SOLO)
 tests_flow_t_slow_SOURCES = tests/flow/t_slow.c $(LATE)
 tests_flow_t_slow_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_slow_LDADD = $(HG_BACK_TEST_LIBS)
+# What passed a bind throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_quarantine
+endif
+tests_flow_t_quarantine_SOURCES = tests/flow/t_quarantine.c $(CROWD)
+tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
+tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)

@@ -503,6 +503,48 @@ static void t_rebind(void **state)
     scene_shut(&s);
 }
 
+/* A script's call comes behind a read that passed a bind throttle: it waits until that is answered,
+   and another one behind it. */
+static void t_behind_quarantine(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct note pass, more[2];
+    scene_launch(&s, NULL);
+    scene_start(&s);
+    put_value(&s, HG_OP_SET, "n", "40", 0);
+    struct note *first = begin(&s, HG_OP_GET, "n");
+    first->call.quarantine = true;
+    assert_int_equal(finish(&s, first).status, 0);
+    for (int round = 0; round < 3; round++) {
+        note_ready(&s, &pass, HG_OP_GET, "n");
+        pass.call.quarantine = true;
+        assert_int_equal(note_submit(&pass, &s.rig), HG_SUBMIT_TAKEN);
+        for (int i = 0; i < 2; i++) {
+            note_ready(&s, &more[i], HG_OP_INCREMENT, "n");
+            more[i].call.delta = 1;
+            more[i].call.after = i == 0 ? &pass.call : &more[0].call;
+            enum hg_submit submit = note_submit(&more[i], &s.rig);
+#ifdef SCENE_RELAYED
+            bool waits = i > 0; /* the first does so at the owner's */
+#else
+            bool waits = true;
+#endif
+            assert_int_equal(submit, waits ? HG_SUBMIT_WAIT : HG_SUBMIT_TAKEN);
+        }
+        BENCH_UNTIL(&s.bench, more[1].done == 1);
+        assert_int_equal(pass.result.status, 0);
+        assert_int_equal(atoi(pass.value), 40 + 2 * round);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(more[i].result.fault, HG_FAULT_NONE);
+            assert_int_equal(more[i].result.counter, 41 + 2 * round + i);
+        }
+        assert_true(pass.order < more[0].order && more[0].order < more[1].order);
+    }
+    assert_true(rig_stat(s.shared, 0, HG_UPSTREAM_QUARANTINED) >= 4);
+    scene_fini(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +552,7 @@ int main(void)
         cmocka_unit_test(t_script_flush_under_way),
         cmocka_unit_test(t_order_of_one_client),
         cmocka_unit_test(t_cancelled_in_between),
+        cmocka_unit_test(t_behind_quarantine),
         cmocka_unit_test(t_restart),
         cmocka_unit_test(t_no_memory),
         cmocka_unit_test(t_busy),

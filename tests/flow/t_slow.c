@@ -161,7 +161,7 @@ static void t_many_culprits(void **state)
 {
     (void)state;
     static struct slow s;
-    static struct note notes[1000];
+    static struct note notes[400];
     unsigned asked = 0, innocents = 0, answered = 0;
     memset(notes, 0, sizeof notes);
     start(&s, 6);
@@ -185,6 +185,41 @@ static void t_many_culprits(void **state)
     s.late.late_us = 0;
     LATE_UNTIL(&s.late, &s.solo, hg_pool_pending(s.pool) == 0 && s.pool->waiting_count == 0);
     assert_int_equal(s.pool->slow_count, 0);
+    stop(&s);
+}
+
+/* The same, but those that take long have passed a bind throttle: they hold up nobody. */
+static void t_culprits_in_quarantine(void **state)
+{
+    (void)state;
+    static struct slow s;
+    static struct note notes[400];
+    unsigned asked = 0, innocents = 0, culprits = 0;
+    memset(notes, 0, sizeof notes);
+    start(&s, 4);
+    s.late.late_us = 100000;
+    uint64_t start_us = hg_now_us(), each_us = 2000;
+    while (asked < 400) {
+        while (asked < 400 && hg_now_us() - start_us >= asked * each_us) {
+            struct note *note = &notes[asked];
+            bool is_culprit = asked++ % 10 == 0;
+            note_init(note, s.solo.stores[0], HG_OP_GET, is_culprit ? "culprit" : "innocent");
+            note->call.quarantine = is_culprit;
+            note_submit(note, &s.solo.rigs[0]);
+        }
+        late_turn(&s.late, &s.solo);
+    }
+    late_for(&s.late, &s.solo, 5000);
+    for (unsigned i = 0; i < asked; i++) {
+        innocents += notes[i].key[0] == 'i' && notes[i].done == 1;
+        culprits += notes[i].key[0] == 'c' && notes[i].done == 1;
+    }
+    assert_int_equal(innocents, 360);
+    assert_true(culprits >= 4 && culprits <= 9); /* one after the other, in 800 ms */
+    assert_int_equal(s.solo.fake.accepted, 2);
+    assert_int_equal(s.pool->slow_count, 0);
+    s.late.late_us = 0;
+    LATE_UNTIL(&s.late, &s.solo, s.solo.stores[0]->ops->drained(s.solo.stores[0]));
     stop(&s);
 }
 
@@ -243,6 +278,7 @@ int main(void)
         cmocka_unit_test(t_order_is_kept),
         cmocka_unit_test(t_line_without_another),
         cmocka_unit_test(t_many_culprits),
+        cmocka_unit_test(t_culprits_in_quarantine),
         cmocka_unit_test(t_slower_for_all_is_not_slow),
         cmocka_unit_test(t_our_own_pause),
     };

@@ -425,7 +425,8 @@ tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Tickets
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap \
+	tests/unit/t_ticketthreads tests/unit/t_ticketorder
 endif
 HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
@@ -473,3 +474,9 @@ tests_unit_t_conf_tickets_LDADD = $(t_app_libs)
 tests_unit_t_publish_tickets_SOURCES = tests/unit/t_publish_tickets.c tests/unit/apphelp.h
 tests_unit_t_publish_tickets_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
 tests_unit_t_publish_tickets_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_ticketthreads_SOURCES = tests/unit/t_ticketthreads.c
+tests_unit_t_ticketthreads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketthreads_LDADD = $(HG_TICKET_TEST_LIBS) -lpthread
+tests_unit_t_ticketorder_SOURCES = tests/unit/t_ticketorder.c
+tests_unit_t_ticketorder_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketorder_LDADD = $(HG_TICKET_TEST_LIBS)

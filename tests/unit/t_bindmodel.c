@@ -176,8 +176,6 @@ static void undo(uint32_t id, double change)
     entry->x -= (int64_t)(change * (double)ONE + (change < 0 ? -0.5 : 0.5));
     if (entry->x > 10000 * ONE)
         entry->x = 10000 * ONE;
-    if (entry->x < ONE)
-        entry->x = ONE;
     entry->last = entry->attempts = up(entry->x);
     entry->passed--;
 }

@@ -350,6 +350,107 @@ static void test_share_of_one_who_has_more_by_now(void **state)
     assert_int_equal(hg_bindwatch_share(&verdict, 3), 0);
 }
 
+/* ---- against a naive judge ---- */
+
+struct naive {
+    uint32_t slots, evictable, exempt, waiting;
+};
+
+/* Keys 0 .. 23: of two tenants and types, their hashes often equal. */
+static struct hg_bindwatch_row random_row(struct hg_prng *dice, uint32_t id, char text[16])
+{
+    struct hg_bindwatch_row one;
+
+    snprintf(text, 16, "key-%04u", id / 4);
+    one = row(text, (uint32_t)hg_prng_below(dice, hg_prng_below(dice, 3) == 0 ? 30 : 4),
+              (uint32_t)hg_prng_below(dice, 4));
+    one.tenant = id % 4 / 2 == 0 ? shop : mugs;
+    one.key.type = (uint8_t)(HG_HOT_UPDATE + id % 2);
+    one.key.hash %= 2;
+    one.exempt = hg_prng_below(dice, 5) == 0 ? one.slots / 2 : 0;
+    one.evictable = hg_prng_below(dice, 3) == 0 ? 0 : one.slots - one.exempt;
+    if (hg_prng_below(dice, 20) == 0) {
+        one.exempt = one.slots;
+        one.evictable = 0;
+        one.waiting = 0;
+    }
+    return one;
+}
+
+static void compare_with_naive(const struct naive *sums, uint64_t used, uint64_t oldest)
+{
+    size_t expected = 0, count = judge();
+    bool qualified = false;
+
+    for (uint32_t id = 0; id < 24; id++) {
+        const struct naive *sum = &sums[id];
+        uint32_t keep = 0, stay = sum->slots - sum->evictable, found = 0;
+        char text[16];
+        if (sum->slots < 2 || sum->slots * 100 < conf.threshold_pct * used)
+            continue;
+        qualified = true;
+        while (keep < sum->evictable &&
+               (keep + 1 + stay < 2 || (keep + 1 + stay) * 100 < conf.threshold_pct * used))
+            keep++;
+        uint32_t evicted = sum->evictable - keep + sum->waiting;
+        if (evicted == 0 && sum->slots == sum->exempt)
+            continue;
+        expected++;
+        snprintf(text, sizeof text, "key-%04u", id / 4);
+        for (size_t i = 0; i < count; i++) {
+            const struct hg_bindwatch_verdict *verdict = &verdicts[i];
+            assert_true(i == 0 || verdicts[i - 1].slots >= verdict->slots);
+            if (verdict->tenant != (id % 4 / 2 == 0 ? shop : mugs) ||
+                verdict->key.type != HG_HOT_UPDATE + id % 2 ||
+                !hg_span_is(verdict->key.bytes, text))
+                continue;
+            found++;
+            assert_int_equal(verdict->slots, sum->slots);
+            assert_int_equal(verdict->keep, keep);
+            assert_int_equal(verdict->evicted, evicted);
+        }
+        assert_int_equal(found, 1);
+    }
+    assert_int_equal(count, expected);
+    assert_true((oldest_worker != UINT32_MAX) == (!qualified && oldest > conf.min_age_us));
+}
+
+static void test_against_a_naive_judge(void **state)
+{
+    struct hg_prng dice = {11};
+    (void)state;
+    for (unsigned round = 0; round < 3000; round++) {
+        struct naive sums[24] = {{0}};
+        struct hg_bindwatch_row rows[8][24];
+        char texts[8][24][16];
+        uint64_t used = 0, oldest = 0;
+        uint32_t workers = 1 + (uint32_t)hg_prng_below(&dice, 8);
+        conf.threshold_pct = 1 + (uint32_t)hg_prng_below(&dice, round % 2 ? 100 : 30);
+        hg_bindwatch_clear(watch);
+        for (uint32_t w = 0; w < workers; w++) {
+            uint32_t own = 0, age = (uint32_t)hg_prng_below(&dice, 250000);
+            size_t count = 0;
+            for (uint32_t id = 0; id < 24; id++) {
+                if (hg_prng_below(&dice, 3) == 0)
+                    continue;
+                struct hg_bindwatch_row one = random_row(&dice, id, texts[w][count]);
+                rows[w][count++] = one;
+                sums[id].slots += one.slots;
+                sums[id].evictable += one.evictable;
+                sums[id].exempt += one.exempt;
+                sums[id].waiting += one.waiting;
+                own += one.slots;
+            }
+            own += (uint32_t)hg_prng_below(&dice, 20);
+            used += own;
+            oldest = age > oldest ? age : oldest;
+            add_aged(w, own, age, rows[w], count);
+        }
+        assert_true(watch->count <= 24 && watch->left_out == 0);
+        compare_with_naive(sums, used, oldest);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     TEST(test_at_least_the_threshold),
@@ -369,6 +470,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_the_longest_running_one),
     TEST(test_shares_keep_no_more_than_may_stay),
     TEST(test_share_of_one_who_has_more_by_now),
+    TEST(test_against_a_naive_judge),
 };
 
 int main(void)
