@@ -99,17 +99,6 @@ void overload_source_next(struct overload_source *source, struct overload_arriva
 
 /* The backend */
 
-void overload_server_init(struct overload_server *server, const struct overload_setup *setup)
-{
-    *server = (struct overload_server){
-        .setup = setup, .prng = {setup->seed * 2 + 1}, .noise_us = NOISE_AT_US, .factor = 1};
-}
-
-void overload_server_fini(struct overload_server *server)
-{
-    free(server->heap);
-}
-
 double overload_server_rate(const struct overload_server *server, uint32_t n)
 {
     const struct overload_backend *backend = &server->setup->backend;
@@ -126,32 +115,45 @@ static bool is_before(const struct overload_request *a, const struct overload_re
     return a->finish < b->finish;
 }
 
-uint64_t overload_server_next_us(const struct overload_server *server)
+/* What changes when one comes or goes, or the rate does. */
+static void look(struct overload_server *server)
 {
     const struct overload_setup *setup = server->setup;
-    uint64_t next_us = server->noise_us;
+    server->next_us = server->noise_us;
     if (server->phase + 1 < setup->phase_count &&
-        setup->phases[server->phase + 1].from_us < next_us)
-        next_us = setup->phases[server->phase + 1].from_us;
-    double rate = server->count > 0 ? overload_server_rate(server, server->count) : 0;
-    if (rate > 0) {
+        setup->phases[server->phase + 1].from_us < server->next_us)
+        server->next_us = setup->phases[server->phase + 1].from_us;
+    server->share = 0;
+    if (server->count > 0)
+        server->share = overload_server_rate(server, server->count) / server->count * 1e-6;
+    if (server->share > 0) {
         double left = fmax(0, server->heap[0]->finish - server->time);
-        double at_us = (double)server->now_us + ceil(left * server->count / rate * 1e6);
-        if (at_us < (double)next_us)
-            next_us = (uint64_t)at_us;
+        double at_us = (double)server->now_us + ceil(left / server->share);
+        if (at_us < (double)server->next_us)
+            server->next_us = (uint64_t)at_us;
     }
-    return next_us;
+}
+
+void overload_server_init(struct overload_server *server, const struct overload_setup *setup)
+{
+    *server = (struct overload_server){
+        .setup = setup, .prng = {setup->seed * 2 + 1}, .noise_us = NOISE_AT_US, .factor = 1};
+    look(server);
+}
+
+void overload_server_fini(struct overload_server *server)
+{
+    free(server->heap);
 }
 
 void overload_server_go(struct overload_server *server, uint64_t now_us)
 {
     const struct overload_setup *setup = server->setup;
-    if (server->count > 0)
-        server->time += overload_server_rate(server, server->count) / server->count *
-                        (double)(now_us - server->now_us) * 1e-6;
-    else
-        server->time = 0;
+    bool is_due = now_us >= server->next_us;
+    server->time += server->share * (double)(now_us - server->now_us);
     server->now_us = now_us;
+    if (!is_due)
+        return;
     while (server->phase + 1 < setup->phase_count &&
            setup->phases[server->phase + 1].from_us <= now_us)
         server->phase++;
@@ -159,11 +161,14 @@ void overload_server_go(struct overload_server *server, uint64_t now_us)
         server->factor = fmax(.1, 1 + setup->backend.noise * normal(&server->prng));
         server->noise_us += NOISE_US;
     }
+    look(server);
 }
 
 void overload_server_put(struct overload_server *server, struct overload_request *request)
 {
     uint32_t i = server->count++;
+    if (i == 0)
+        server->time = 0; /* rounding does not add up */
     if (i == server->room) {
         server->room = server->room > 0 ? server->room * 2 : 64;
         server->heap = realloc(server->heap, server->room * sizeof(*server->heap));
@@ -174,6 +179,7 @@ void overload_server_put(struct overload_server *server, struct overload_request
     for (; i > 0 && is_before(request, server->heap[(i - 1) / 2]); i = (i - 1) / 2)
         server->heap[i] = server->heap[(i - 1) / 2];
     server->heap[i] = request;
+    look(server);
 }
 
 struct overload_request *overload_server_take(struct overload_server *server)
@@ -195,5 +201,6 @@ struct overload_request *overload_server_take(struct overload_server *server)
         i = child;
     }
     server->heap[i] = last;
+    look(server);
     return done;
 }

@@ -44,7 +44,9 @@ struct overload_server {
     uint64_t now_us, noise_us; // time of the next draw
     uint32_t phase;
     double factor; // of noise
-    double time;   // virtual: demand served to each since the beginning
+    double share;  // demand served to each in a us, as things are
+    uint64_t next_us;
+    double time; // virtual: demand served to each since the beginning
     struct overload_request **heap;
     uint32_t count, room;
 };
@@ -79,8 +81,11 @@ void overload_server_fini(struct overload_server *server);
 double overload_server_rate(const struct overload_server *server, uint32_t n);
 /* When something happens inside next, if nothing comes in before: a request is done, or the rate
    changes. */
-uint64_t overload_server_next_us(const struct overload_server *server);
-/* Goes on to that moment, at most overload_server_next_us. */
+static inline uint64_t overload_server_next_us(const struct overload_server *server)
+{
+    return server->next_us;
+}
+/* Goes on to that moment, at most that of overload_server_next_us. */
 void overload_server_go(struct overload_server *server, uint64_t now_us);
 void overload_server_put(struct overload_server *server, struct overload_request *request);
 /* One that is done now; NULL: there is none. */
