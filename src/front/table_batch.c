@@ -37,12 +37,15 @@ static uint16_t judge_item(struct hg_table *table, struct hg_session *session, s
         return HG_STATUS_HOT_KEY;
     }
     unsigned min_bytes = atomic_load_explicit(&lane->bucket->bind_min_bytes, memory_order_relaxed);
-    struct hg_bind_words words;
+    uint32_t x;
     struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
     if (lane->binds == NULL || row.len < min_bytes ||
-        hg_bind_decide(session, lane, &bind, table->exempt, &words) != HG_BIND_REFUSE)
+        hg_bind_decide(session, lane, &bind, table->exempt, &x) != HG_BIND_REFUSE)
         return HG_STATUS_SUCCESS;
-    snprintf(text, text_bytes, "%s", words.text);
+    snprintf(text, text_bytes,
+             "requests for this key piled up in the store and were evicted: one in %u is let "
+             "through",
+             x);
     return HG_STATUS_BIND_THROTTLE;
 }
 
