@@ -153,7 +153,7 @@ static void t_order_is_kept(void **state)
 {
     (void)state;
     static struct slow s;
-    struct note culprit, mine, next;
+    struct note culprit, mine, next, other;
     start(&s, 256, 4);
     ask(&s, &culprit, "culprit");
     ask(&s, &mine, "mine");
@@ -163,8 +163,11 @@ static void t_order_is_kept(void **state)
     assert_int_equal(ask_after(&s, &next, "mine", &mine), HG_SUBMIT_TAKEN);
     assert_ptr_equal(next.call.place.link, link);
     assert_true(link->slow);
+    /* Nobody else follows it there. */
+    assert_int_equal(ask(&s, &other, "other"), HG_SUBMIT_WAIT);
     pass(&s, PAUSE_US);
     assert_int_equal(next.done, 0);
+    assert_int_equal(other.done, 1);
     s.late.late_us = 0;
     pass(&s, 1000);
     assert_int_equal(next.done, 1);
