@@ -164,7 +164,9 @@ static void t_order_is_kept(void **state)
     assert_ptr_equal(next.call.place.link, link);
     assert_true(link->slow);
     /* Nobody else follows it there. */
+    assert_true(hg_list_empty(&s.pool->ready));
     assert_int_equal(ask(&s, &other, "other"), HG_SUBMIT_WAIT);
+    assert_int_equal(s.pool->slow_count, 1);
     pass(&s, PAUSE_US);
     assert_int_equal(next.done, 0);
     assert_int_equal(other.done, 1);
@@ -188,6 +190,7 @@ static void t_slow_and_full(void **state)
     pass(&s, PAUSE_US);
     for (int i = 2; i < 5; i++)
         assert_int_equal(ask_after(&s, &notes[i], "mine", &notes[i - 1]), HG_SUBMIT_TAKEN);
+    assert_true(hg_list_empty(&s.pool->full) && hg_list_empty(&s.pool->ready));
     assert_int_equal(s.pool->slow_count, 1);
     assert_int_equal(ask(&s, &notes[5], "other"), HG_SUBMIT_WAIT);
     struct fake *fake = &s.crowd.solo.fake;
@@ -345,6 +348,11 @@ static void t_few_connections_to_a_stuck_server(void **state)
     assert_int_equal(connections(&s), 4);
     pass(&s, 50000); /* 160 ms more */
     assert_int_equal(connections(&s), 5);
+    /* An answer after all that time is no sign that another one would help. */
+    fake_obey(&s.crowd.solo.fake, fake_find(&s.crowd.solo.fake, "first"));
+    pass(&s, 1000);
+    assert_int_equal(notes[0].done, 1);
+    assert_true(s.pool->domain->tries > 0);
     /* When it answers as usual it gets what it needs. */
     s.late.each_us = 0;
     pass(&s, 10000);
