@@ -1,8 +1,9 @@
 # doc: the manual. Each page is one of these two; tests/tools/links.sh holds the README to the list.
 dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headgate-load.1
 dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md \
-	doc/hbase.md doc/hotkeys.md doc/operations.md doc/performance.md doc/pool.md doc/protocol.md \
+	doc/hbase.md doc/hotkeys.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
 	doc/stores.md doc/tables.md doc/users.md
+dist_doc_DATA += doc/overload.csv doc/overload.svg doc/plot-overload
 examplesdir = $(docdir)/examples
 # The example's, and every other client's, messages.
 dist_examples_DATA = doc/examples/table_client.py proto/table.proto
@@ -12,3 +13,13 @@ update-manual: headgate$(EXEEXT) tests/tools/manualdump$(EXEEXT)
 	$(AM_V_GEN)top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)' \
 	  $(SHELL) $(top_srcdir)/tests/tools/drift-manual.sh update
 .PHONY: update-manual
+
+# Draws the overload anew from its table, which headgate-load --series wrote; another with, for
+# example, PLOT_TABLES='adaptive=a.csv fixed=f.csv' PLOT_OUTPUT=both.svg.
+PLOT_TABLES = '$(top_srcdir)/doc/overload.csv'
+PLOT_OUTPUT = '$(top_srcdir)/doc/overload.svg'
+PLOT_FLAGS = --title 'A tenant held to 1,000 requests a second' --capacity 1000 --slo-ms 500 --window 0.4
+plot-overload:
+	$(AM_V_GEN)/usr/bin/python3 '$(top_srcdir)/doc/plot-overload' -o $(PLOT_OUTPUT) $(PLOT_FLAGS) \
+	  $(PLOT_TABLES)
+.PHONY: plot-overload

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/admin_own.h"
 #include "app/adminjson.h"
 #include "app/conf_table.h"
 #include "app/process.h"
@@ -99,7 +100,7 @@ out:
     hg_conf_errors_fini(&errs);
 }
 
-static struct hg_state *copy_state(struct hg_process *process, struct hg_job *job)
+struct hg_state *hg_admin_copy_state(struct hg_process *process, struct hg_job *job)
 {
     struct hg_state *state = hg_state_clone(process->state);
     if (state == NULL)
@@ -107,8 +108,8 @@ static struct hg_state *copy_state(struct hg_process *process, struct hg_job *jo
     return state;
 }
 
-static const struct hg_conf_tenant *find_tenant(struct hg_process *process, struct hg_job *job,
-                                                struct hg_span name)
+const struct hg_conf_tenant *hg_admin_find_tenant(struct hg_process *process, struct hg_job *job,
+                                                  struct hg_span name)
 {
     const struct hg_conf_tenant *tenant =
         hg_conf_tenant_find(process->effective, (const char *)name.at, name.len);
@@ -117,9 +118,8 @@ static const struct hg_conf_tenant *find_tenant(struct hg_process *process, stru
     return tenant;
 }
 
-/* Finishes a setter: rc is what it said. */
-static void finish(struct hg_process *process, struct hg_job *job, struct hg_state *state, int rc,
-                   const char *purge)
+void hg_admin_finish(struct hg_process *process, struct hg_job *job, struct hg_state *state, int rc,
+                     const char *purge)
 {
     if (rc != 0) {
         hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
@@ -139,11 +139,12 @@ static void set_bucket_throttle(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
         return;
     }
-    if (find_tenant(process, job, job->key) == NULL)
+    if (hg_admin_find_tenant(process, job, job->key) == NULL)
         return;
-    struct hg_state *state = copy_state(process, job);
+    struct hg_state *state = hg_admin_copy_state(process, job);
     if (state != NULL)
-        finish(process, job, state, hg_state_set_throttle(state, job->key, &throttle), NULL);
+        hg_admin_finish(process, job, state, hg_state_set_throttle(state, job->key, &throttle),
+                        NULL);
 }
 
 static void set_node_throttle(struct hg_process *process, struct hg_job *job)
@@ -154,9 +155,9 @@ static void set_node_throttle(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
         return;
     }
-    struct hg_state *state = copy_state(process, job);
+    struct hg_state *state = hg_admin_copy_state(process, job);
     if (state != NULL)
-        finish(process, job, state, hg_state_set_node(state, &node), NULL);
+        hg_admin_finish(process, job, state, hg_state_set_node(state, &node), NULL);
 }
 
 static void set_data_limit(struct hg_process *process, struct hg_job *job)
@@ -167,11 +168,12 @@ static void set_data_limit(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
         return;
     }
-    if (find_tenant(process, job, job->key) == NULL)
+    if (hg_admin_find_tenant(process, job, job->key) == NULL)
         return;
-    struct hg_state *state = copy_state(process, job);
+    struct hg_state *state = hg_admin_copy_state(process, job);
     if (state != NULL)
-        finish(process, job, state, hg_state_set_data_limit(state, job->key, status), NULL);
+        hg_admin_finish(process, job, state, hg_state_set_data_limit(state, job->key, status),
+                        NULL);
     if (job->status != HG_STATUS_SUCCESS)
         return;
     struct author author = author_of(job);
@@ -199,23 +201,24 @@ static void create_bucket(struct hg_process *process, struct hg_job *job)
                     "configuration)",
                     settings->upstream);
     } else {
-        struct hg_state *state = copy_state(process, job);
+        struct hg_state *state = hg_admin_copy_state(process, job);
         if (state != NULL)
-            finish(process, job, state, hg_state_create_bucket(state, process->file, settings),
-                   NULL);
+            hg_admin_finish(process, job, state,
+                            hg_state_create_bucket(state, process->file, settings), NULL);
     }
     hg_adminjson_free_bucket(settings);
 }
 
 static void delete_bucket(struct hg_process *process, struct hg_job *job)
 {
-    if (find_tenant(process, job, job->key) == NULL)
+    if (hg_admin_find_tenant(process, job, job->key) == NULL)
         return;
     char name[HG_BUCKET_NAME_MAX + 1];
     snprintf(name, sizeof name, "%.*s", (int)job->key.len, (const char *)job->key.at);
-    struct hg_state *state = copy_state(process, job);
+    struct hg_state *state = hg_admin_copy_state(process, job);
     if (state != NULL)
-        finish(process, job, state, hg_state_delete_bucket(state, process->file, job->key), name);
+        hg_admin_finish(process, job, state, hg_state_delete_bucket(state, process->file, job->key),
+                        name);
 }
 
 static void set_verbosity(struct hg_job *job)
@@ -244,132 +247,6 @@ static void reload(struct hg_process *process, struct hg_job *job)
     if (hg_admin_reload(process, author.user, &why) != 0)
         hg_job_fail(job, HG_STATUS_EINVAL, "%s", why != NULL ? why : "no memory is left");
     free(why);
-}
-
-/* ---- SetParam ---- */
-
-static bool parse_units(struct hg_span text, struct hg_state_units *ret)
-{
-    *ret = (struct hg_state_units){HG_STATE_DEFAULT, 0};
-    if (text.len == 0)
-        return true;
-    ret->mark = HG_STATE_VALUE;
-    if (hg_span_is(text, "unlimited")) {
-        ret->value = HG_CONF_UNLIMITED;
-        return true;
-    }
-    if (text.len > 13)
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9')
-            return false;
-        ret->value = ret->value * 10 + (text.at[i] - '0');
-    }
-    return true;
-}
-
-static void set_node_param(struct hg_process *process, struct hg_job *job,
-                           const struct hg_state_units *units)
-{
-    struct hg_state_node node = {{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
-    if (hg_span_is(job->key, "node_capacity"))
-        node.capacity = *units;
-    else if (hg_span_is(job->key, "default_throttle_reserved_units"))
-        node.default_reserved = *units;
-    else
-        node.default_hard_limit = *units;
-    struct hg_state *state = copy_state(process, job);
-    if (state != NULL)
-        finish(process, job, state, hg_state_set_node(state, &node), NULL);
-}
-
-/* As a string; false: it does not fit, or is none. */
-static bool copy_text(struct hg_span bytes, char *ret, size_t size)
-{
-    if (bytes.len >= size || (bytes.len > 0 && memchr(bytes.at, '\0', bytes.len) != NULL))
-        return false;
-    if (bytes.len > 0)
-        memcpy(ret, bytes.at, bytes.len);
-    ret[bytes.len] = '\0';
-    return true;
-}
-
-static void set_tenant_param(struct hg_process *process, struct hg_job *job, struct hg_span name,
-                             struct hg_span option_bytes)
-{
-    char option[64], text[256];
-    struct hg_conf_why why;
-    if (find_tenant(process, job, name) == NULL)
-        return;
-    if (!copy_text(option_bytes, option, sizeof option))
-        option[0] = '\0'; /* longer than any */
-    if (!copy_text(job->value, text, sizeof text)) {
-        hg_job_fail(job, HG_STATUS_EINVAL, "the value has a zero byte or is too long");
-        return;
-    }
-    struct hg_state *state = copy_state(process, job);
-    if (state == NULL)
-        return;
-    int rc = hg_state_set_option(state, name, option, text, &why);
-    if (rc != -EINVAL) {
-        finish(process, job, state, rc, NULL);
-        return;
-    }
-    hg_job_fail(job, HG_STATUS_EINVAL, "%s", why.text);
-    hg_state_free(state);
-}
-
-/* "tenant.NAME.OPTION": a name may contain dots, an option may not. */
-static bool split_tenant_path(struct hg_span path, struct hg_span *ret_name,
-                              struct hg_span *ret_option)
-{
-    static const char head[] = "tenant.";
-    size_t head_len = sizeof head - 1;
-    if (path.len <= head_len || memcmp(path.at, head, head_len) != 0)
-        return false;
-    size_t dot = path.len;
-    while (dot > head_len && path.at[dot - 1] != '.')
-        dot--;
-    if (dot <= head_len + 1)
-        return false;
-    *ret_name = hg_span(path.at + head_len, dot - 1 - head_len);
-    *ret_option = hg_span(path.at + dot, path.len - dot);
-    return true;
-}
-
-static void set_param(struct hg_process *process, struct hg_job *job)
-{
-    struct hg_span name = HG_SPAN_NONE, option = HG_SPAN_NONE;
-    struct hg_state_units units;
-    bool of_tenant = split_tenant_path(job->key, &name, &option);
-    bool manages = of_tenant &&
-                   hg_rights_have(hg_rights_in(job, name), HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
-    if (!manages && !hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR)) {
-        hg_job_fail(job, HG_STATUS_EACCESS, "the privilege %sNodeSupervisor is needed for this",
-                    of_tenant ? "BucketThrottleManagement in this bucket or " : "");
-        return;
-    }
-    if (of_tenant) {
-        set_tenant_param(process, job, name, option);
-        return;
-    }
-    if (!hg_span_is(job->key, "node_capacity") &&
-        !hg_span_is(job->key, "default_throttle_reserved_units") &&
-        !hg_span_is(job->key, "default_throttle_hard_limit")) {
-        char list[400];
-        hg_state_list_options("tenant.NAME.", list, sizeof list);
-        hg_job_fail(job, HG_STATUS_EINVAL,
-                    "this option cannot be set at run time (accepted: node_capacity, "
-                    "default_throttle_reserved_units, default_throttle_hard_limit, %s)",
-                    list);
-        return;
-    }
-    if (parse_units(job->value, &units))
-        set_node_param(process, job, &units);
-    else
-        hg_job_fail(job, HG_STATUS_EINVAL,
-                    "the value is not units/s (accepted: 0 to 1000000000000, unlimited, or "
-                    "nothing for the file's)");
 }
 
 static bool may(struct hg_job *job)
@@ -417,7 +294,7 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
         reload(process, job);
         break;
     case HG_OPCODE_SET_PARAM:
-        set_param(process, job);
+        hg_admin_set_param(process, job);
         break;
     default:
         hg_job_fail(job, HG_STATUS_NOT_SUPPORTED, "not supported here");

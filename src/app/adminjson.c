@@ -147,7 +147,7 @@ static void bucket_keys(char *ret, size_t size)
 static int decode_settings(struct hg_span body, size_t max, struct hg_conf_tenant *settings,
                            struct hg_conf_why *why)
 {
-    char accepts[400];
+    char accepts[600];
     const char *name;
     json_t *value;
     bucket_keys(accepts, sizeof accepts);

@@ -32,7 +32,7 @@ HG_MUST_USE int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *err
  */
 HG_MUST_USE int hg_conf_check(const struct hg_conf *conf, bool insecure,
                               struct hg_conf_errors *errs);
-/* The part of it that opcodes can break: limits of the node, and the tenants. */
+/* The part of it that opcodes can break: limits of the node, tickets, and the tenants. */
 HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *errs);
 
 /* Parts of the two: upstreams by themselves, and as whom tenants go to them. */
@@ -40,6 +40,8 @@ void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *
 void hg_conf_check_logins(const struct hg_conf *conf, struct hg_conf_errors *errs);
 /* Warns of upstreams that are one place under two names, where tenants' keys meet. */
 void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* The part about tickets. */
+void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *errs);
 /* Can a key of one tenant be one of the other's, if both lie in one place? */
 bool hg_conf_prefixes_overlap(const struct hg_conf_tenant *a, const struct hg_conf_tenant *b);
 

@@ -405,6 +405,7 @@ int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf_errors *err
     check_prefixes(conf, errs);
     check_overlaps(conf, errs);
     hg_conf_check_twins(conf, errs);
+    hg_conf_check_tickets(conf, errs);
     check_limits(conf, errs);
     for (size_t i = 0; i < conf->tenants_count; i++)
         if (check_families(conf, &conf->tenants[i], errs) != 0)

@@ -26,6 +26,8 @@ static const char *type_of(const struct hg_conf_option *option)
         return "units";
     case HG_CONF_TYPE_MODE:
         return "mode";
+    case HG_CONF_TYPE_DECIMAL:
+        return "decimal";
     case HG_CONF_TYPE_BOOL:
         return "truth value";
     case HG_CONF_TYPE_TEXT:

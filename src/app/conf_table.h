@@ -14,6 +14,7 @@ enum hg_conf_type {
     HG_CONF_TYPE_BYTES,
     HG_CONF_TYPE_UNITS,
     HG_CONF_TYPE_MODE,
+    HG_CONF_TYPE_DECIMAL,
     HG_CONF_TYPE_BOOL,
     HG_CONF_TYPE_TEXT,
     HG_CONF_TYPE_NAME,
@@ -55,7 +56,8 @@ struct hg_conf_option {
     const char *name;
     enum hg_conf_type type;
     size_t offset;            /* of the field in the object */
-    uint64_t min;             /* of a number, or of a text's or list's length */
+    uint64_t min;             /* of a number (a decimal's in thousandths), or of a text's or list's
+                                 length */
     uint64_t max;             /* likewise */
     const char *default_text; /* NULL: must be given */
     const char *unit;
@@ -77,7 +79,7 @@ extern const struct hg_conf_scope_info hg_conf_scopes[HG_CONF_SCOPE_COUNT];
 
 /* What is wrong, as text; room for a list of all option names. */
 struct hg_conf_why {
-    char text[1400];
+    char text[2400];
 };
 
 /* NULL when the scope has no such option. */
@@ -131,6 +133,8 @@ bool hg_conf_address_is_local(const struct hg_conf_address *address);
 
 /* Whole number in decimal, no sign, no leading zero. 0, or -EINVAL / -ERANGE (over 64 bits). */
 HG_MUST_USE int hg_conf_number_parse(const char *text, uint64_t *ret);
+/* Decimal with at most six digits after the point, no sign, no exponent: in millionths. Same. */
+HG_MUST_USE int hg_conf_decimal_parse(const char *text, uint64_t *ret_millionths);
 /* Whether text may name a bucket or an upstream: 1-100 of [A-Za-z0-9._%-]. */
 bool hg_conf_name_ok(const char *text, size_t len);
 

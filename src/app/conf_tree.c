@@ -124,6 +124,8 @@ static size_t field_size(const struct hg_conf_option *option)
 {
     if (option->type <= HG_CONF_TYPE_MODE)
         return sizeof(uint64_t);
+    if (option->type == HG_CONF_TYPE_DECIMAL)
+        return sizeof(double);
     return option->type == HG_CONF_TYPE_BOOL ? sizeof(bool) : sizeof(unsigned);
 }
 

@@ -35,6 +35,12 @@
     V(HOTKEY_MODE_ENFORCE, "enforce")
 #define HG_CONF_HOTKEY_CONTROL_VALUES(V) V(HOTKEY_CONTROL_STEP, "step") \
     V(HOTKEY_CONTROL_PROPORTIONAL, "proportional")
+#define HG_CONF_TICKET_MODE_VALUES(V) V(TICKET_MODE_OFF, "off") V(TICKET_MODE_OBSERVE, "observe") \
+    V(TICKET_MODE_ENFORCE, "enforce")
+#define HG_CONF_BIND_MODE_VALUES(V) V(BIND_MODE_OFF, "off") V(BIND_MODE_OBSERVE, "observe") \
+    V(BIND_MODE_ENFORCE, "enforce")
+#define HG_CONF_EXECUTION_CONTROL_VALUES(V) V(EXECUTION_CONTROL_ADAPTIVE, "adaptive") \
+    V(EXECUTION_CONTROL_PROBING, "probing") V(EXECUTION_CONTROL_FIXED, "fixed")
 #define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
     V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
 
@@ -52,6 +58,9 @@
     C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
     C(HOTKEY_MODE, hg_conf_hotkey_mode, HG_CONF_HOTKEY_MODE_VALUES) \
     C(HOTKEY_CONTROL, hg_conf_hotkey_control, HG_CONF_HOTKEY_CONTROL_VALUES) \
+    C(TICKET_MODE, hg_conf_ticket_mode, HG_CONF_TICKET_MODE_VALUES) \
+    C(BIND_MODE, hg_conf_bind_mode, HG_CONF_BIND_MODE_VALUES) \
+    C(EXECUTION_CONTROL, hg_conf_execution_control, HG_CONF_EXECUTION_CONTROL_VALUES) \
     C(REJECT_STATUS, hg_conf_reject_status, HG_CONF_REJECT_STATUS_VALUES)
 /* clang-format on */
 
@@ -69,27 +78,31 @@ struct hg_conf_address {
     bool is_unix;
 };
 
-#define HG_CONF_FIELD_NUMBER(name)         uint64_t name;
-#define HG_CONF_FIELD_BYTES(name)          uint64_t name;
-#define HG_CONF_FIELD_UNITS(name)          uint64_t name; /* or HG_CONF_UNLIMITED */
-#define HG_CONF_FIELD_MODE(name)           uint64_t name;
-#define HG_CONF_FIELD_BOOL(name)           bool name;
-#define HG_CONF_FIELD_TEXT(name)           char *name; /* never NULL */
-#define HG_CONF_FIELD_NAME(name)           char *name;
-#define HG_CONF_FIELD_SECRET(name)         char *name; /* a text that is never shown */
-#define HG_CONF_FIELD_ADDRESS(name)        struct hg_conf_address name;
-#define HG_CONF_FIELD_LOG_LEVEL(name)      enum hg_conf_log_level name;
-#define HG_CONF_FIELD_FREE_POOL(name)      enum hg_conf_free_pool name;
-#define HG_CONF_FIELD_KIND(name)           enum hg_conf_kind name;
-#define HG_CONF_FIELD_SYNC(name)           enum hg_conf_sync name;
-#define HG_CONF_FIELD_RING(name)           enum hg_conf_ring name;
-#define HG_CONF_FIELD_HASH(name)           enum hg_conf_hash name;
-#define HG_CONF_FIELD_LAYOUT(name)         enum hg_conf_layout name;
-#define HG_CONF_FIELD_RANGES(name)         enum hg_conf_ranges name;
-#define HG_CONF_FIELD_MULTIGET(name)       enum hg_conf_multiget name;
-#define HG_CONF_FIELD_CREDIT_MODE(name)    enum hg_conf_credit_mode name;
-#define HG_CONF_FIELD_HOTKEY_MODE(name)    enum hg_conf_hotkey_mode name;
-#define HG_CONF_FIELD_HOTKEY_CONTROL(name) enum hg_conf_hotkey_control name;
-#define HG_CONF_FIELD_REJECT_STATUS(name)  enum hg_conf_reject_status name;
+#define HG_CONF_FIELD_NUMBER(name)            uint64_t name;
+#define HG_CONF_FIELD_BYTES(name)             uint64_t name;
+#define HG_CONF_FIELD_UNITS(name)             uint64_t name; /* or HG_CONF_UNLIMITED */
+#define HG_CONF_FIELD_MODE(name)              uint64_t name;
+#define HG_CONF_FIELD_DECIMAL(name)           double name;
+#define HG_CONF_FIELD_BOOL(name)              bool name;
+#define HG_CONF_FIELD_TEXT(name)              char *name; /* never NULL */
+#define HG_CONF_FIELD_NAME(name)              char *name;
+#define HG_CONF_FIELD_SECRET(name)            char *name; /* a text that is never shown */
+#define HG_CONF_FIELD_ADDRESS(name)           struct hg_conf_address name;
+#define HG_CONF_FIELD_LOG_LEVEL(name)         enum hg_conf_log_level name;
+#define HG_CONF_FIELD_FREE_POOL(name)         enum hg_conf_free_pool name;
+#define HG_CONF_FIELD_KIND(name)              enum hg_conf_kind name;
+#define HG_CONF_FIELD_SYNC(name)              enum hg_conf_sync name;
+#define HG_CONF_FIELD_RING(name)              enum hg_conf_ring name;
+#define HG_CONF_FIELD_HASH(name)              enum hg_conf_hash name;
+#define HG_CONF_FIELD_LAYOUT(name)            enum hg_conf_layout name;
+#define HG_CONF_FIELD_RANGES(name)            enum hg_conf_ranges name;
+#define HG_CONF_FIELD_MULTIGET(name)          enum hg_conf_multiget name;
+#define HG_CONF_FIELD_CREDIT_MODE(name)       enum hg_conf_credit_mode name;
+#define HG_CONF_FIELD_HOTKEY_MODE(name)       enum hg_conf_hotkey_mode name;
+#define HG_CONF_FIELD_HOTKEY_CONTROL(name)    enum hg_conf_hotkey_control name;
+#define HG_CONF_FIELD_TICKET_MODE(name)       enum hg_conf_ticket_mode name;
+#define HG_CONF_FIELD_BIND_MODE(name)         enum hg_conf_bind_mode name;
+#define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
+#define HG_CONF_FIELD_REJECT_STATUS(name)     enum hg_conf_reject_status name;
 
 #endif

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MILLIONTHS UINT64_C(1000000)
+
 #define HG_CONF_NAMES(type, tag, VALUES)                                                           \
     static const char *const tag##_names[] = {VALUES(HG_CONF_NAME_TEXT)};                          \
     const char *tag##_name(enum tag value)                                                         \
@@ -57,6 +59,37 @@ int hg_conf_number_parse(const char *text, uint64_t *ret)
             return -ERANGE;
     }
     *ret = value;
+    return 0;
+}
+
+int hg_conf_decimal_parse(const char *text, uint64_t *ret_millionths)
+{
+    char whole[24];
+    size_t len = strcspn(text, ".");
+    uint64_t value, part = 0;
+    if (len >= sizeof whole)
+        return -EINVAL;
+    memcpy(whole, text, len);
+    whole[len] = '\0';
+    int rc = hg_conf_number_parse(whole, &value);
+    if (rc)
+        return rc;
+    if (text[len] == '.') {
+        const char *at = text + len + 1;
+        uint64_t unit = MILLIONTHS;
+        if (!*at)
+            return -EINVAL;
+        for (; *at; at++) {
+            if (*at < '0' || *at > '9' || unit == 1)
+                return -EINVAL;
+            unit /= 10;
+            part += (uint64_t)(*at - '0') * unit;
+        }
+    }
+    if (__builtin_mul_overflow(value, MILLIONTHS, &value) ||
+        __builtin_add_overflow(value, part, &value))
+        return -ERANGE;
+    *ret_millionths = value;
     return 0;
 }
 
@@ -114,6 +147,23 @@ static int parse_mode(const char *text, uint64_t *ret)
     return 0;
 }
 
+/* At least one digit after the point, and no more than are needed. */
+static void decimal_text(uint64_t millionths, char ret[32])
+{
+    int len = snprintf(ret, 32, "%" PRIu64 ".%06" PRIu64, millionths / MILLIONTHS,
+                       millionths % MILLIONTHS);
+    while (ret[len - 1] == '0' && ret[len - 2] != '.')
+        ret[--len] = '\0';
+}
+
+static void accepts_decimal(const struct hg_conf_option *option, char *ret, size_t size)
+{
+    char min[32], max[32];
+    decimal_text(option->min * (MILLIONTHS / 1000), min);
+    decimal_text(option->max * (MILLIONTHS / 1000), max);
+    snprintf(ret, size, "%s to %s%s%s", min, max, option->unit[0] ? " " : "", option->unit);
+}
+
 static void accepts_choice(const char *const *names, size_t count, char *ret, size_t size)
 {
     size_t at = 0;
@@ -145,6 +195,9 @@ void hg_conf_value_accepts(const struct hg_conf_option *option, char *ret, size_
         return;
     case HG_CONF_TYPE_MODE:
         snprintf(ret, size, "3 or 4 octal digits up to %04" PRIo64, option->max);
+        return;
+    case HG_CONF_TYPE_DECIMAL:
+        accepts_decimal(option, ret, size);
         return;
     case HG_CONF_TYPE_BOOL:
         snprintf(ret, size, "true, false");
@@ -200,6 +253,20 @@ static int set_number(const struct hg_conf_option *option, uint64_t *field, cons
     return 0;
 }
 
+static int set_decimal(const struct hg_conf_option *option, double *field, const char *text,
+                       struct hg_conf_why *why)
+{
+    uint64_t millionths = 0;
+    int rc = hg_conf_decimal_parse(text, &millionths);
+    if (rc == -EINVAL)
+        return refuse(option, text, "bad value", why);
+    if (rc || millionths < option->min * (MILLIONTHS / 1000) ||
+        millionths > option->max * (MILLIONTHS / 1000))
+        return refuse(option, text, "value out of range", why);
+    *field = (double)millionths / (double)MILLIONTHS;
+    return 0;
+}
+
 static int set_text(const struct hg_conf_option *option, char **field, const char *text,
                     struct hg_conf_why *why)
 {
@@ -250,6 +317,8 @@ int hg_conf_value_set(const struct hg_conf_option *option, void *object, const c
     case HG_CONF_TYPE_UNITS:
     case HG_CONF_TYPE_MODE:
         return set_number(option, field, text, why);
+    case HG_CONF_TYPE_DECIMAL:
+        return set_decimal(option, field, text, why);
     case HG_CONF_TYPE_BOOL:
         if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
             return refuse(option, text, "bad value", why);
@@ -312,7 +381,7 @@ char *hg_conf_value_text(const struct hg_conf_option *option, const void *object
     const void *field = field_of(option, object);
     size_t count;
     const char *const *names = hg_conf_choice_names(option->type, &count);
-    char *text = NULL;
+    char *text = NULL, decimal[32];
     uint64_t number = 0;
     if (names) {
         unsigned value;
@@ -332,6 +401,9 @@ char *hg_conf_value_text(const struct hg_conf_option *option, const void *object
         return asprintf(&text, "%" PRIu64, number) < 0 ? NULL : text;
     case HG_CONF_TYPE_MODE:
         return asprintf(&text, "%04" PRIo64, number) < 0 ? NULL : text;
+    case HG_CONF_TYPE_DECIMAL:
+        decimal_text((uint64_t)(*(const double *)field * (double)MILLIONTHS + 0.5), decimal);
+        return strdup(decimal);
     case HG_CONF_TYPE_BOOL:
         return strdup(*(const bool *)field ? "true" : "false");
     case HG_CONF_TYPE_TEXT:

@@ -1,38 +1,82 @@
 noinst_LIBRARIES += libapp.a
 libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) \
 	$(LMDB_CFLAGS) $(XXHASH_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
-libapp_a_SOURCES = \
-	src/app/adminjson.c src/app/adminjson.h \
-	src/app/conf.def \
-	src/app/conf.h \
-	src/app/conf_address.c \
-	src/app/conf_build.h \
-	src/app/conf_check.c \
-	src/app/conf_default.c \
-	src/app/conf_diff.c \
-	src/app/conf_fields.h \
-	src/app/conf_errors.c src/app/conf_errors.h \
-	src/app/conf_parse.c \
-	src/app/conf_print.c \
-	src/app/conf_ring.c src/app/conf_stores.c \
-	src/app/conf_table.c src/app/conf_table.h \
-	src/app/conf_tree.c \
-	src/app/conf_type.h \
-	src/app/conf_value.c \
-	src/app/dialogue.c src/app/dialogue.h \
-	src/app/hotkeys.c src/app/hotkeys.h src/app/hotkeys_memory.c src/app/hotkeys_tenant.c \
-	src/app/hotrows.c src/app/hotrows.h \
-	src/app/file.c src/app/file.h \
-	src/app/login.c src/app/login.h src/app/login_helpers.c src/app/login_own.h \
-	src/app/login_stats.def \
-	src/app/password.c src/app/password.h \
-	src/app/secret.c src/app/secret.h \
-	src/app/state.c src/app/state.h \
-	src/app/state_apply.c src/app/state_build.h src/app/state_file.c \
-	src/app/strictjson.c src/app/strictjson.h \
-	src/app/users.c src/app/users.h \
-	src/app/users_build.h src/app/users_parse.c \
-	src/app/yamldoc.c src/app/yamldoc.h \
-	src/app/admin.c src/app/conf_list.c src/app/hooks.c src/app/process.c src/app/process.h \
-	src/app/publish.c src/app/rights.c src/app/rights.h src/app/stats.c src/app/stats.h src/app/stats_bucket.c \
-	src/app/stats_hotkeys.c src/app/stats_round.c src/app/upstreams.c
+libapp_a_SOURCES =
+libapp_a_SOURCES += src/app/admin.c
+libapp_a_SOURCES += src/app/admin_own.h
+libapp_a_SOURCES += src/app/admin_param.c
+libapp_a_SOURCES += src/app/adminjson.c
+libapp_a_SOURCES += src/app/adminjson.h
+libapp_a_SOURCES += src/app/binds.c
+libapp_a_SOURCES += src/app/binds.h
+libapp_a_SOURCES += src/app/conf.def
+libapp_a_SOURCES += src/app/conf.h
+libapp_a_SOURCES += src/app/conf_address.c
+libapp_a_SOURCES += src/app/conf_build.h
+libapp_a_SOURCES += src/app/conf_check.c
+libapp_a_SOURCES += src/app/conf_default.c
+libapp_a_SOURCES += src/app/conf_diff.c
+libapp_a_SOURCES += src/app/conf_errors.c
+libapp_a_SOURCES += src/app/conf_errors.h
+libapp_a_SOURCES += src/app/conf_fields.h
+libapp_a_SOURCES += src/app/conf_list.c
+libapp_a_SOURCES += src/app/conf_parse.c
+libapp_a_SOURCES += src/app/conf_print.c
+libapp_a_SOURCES += src/app/conf_ring.c
+libapp_a_SOURCES += src/app/conf_stores.c
+libapp_a_SOURCES += src/app/conf_table.c
+libapp_a_SOURCES += src/app/conf_table.h
+libapp_a_SOURCES += src/app/conf_tickets.c
+libapp_a_SOURCES += src/app/conf_tree.c
+libapp_a_SOURCES += src/app/conf_type.h
+libapp_a_SOURCES += src/app/conf_value.c
+libapp_a_SOURCES += src/app/dialogue.c
+libapp_a_SOURCES += src/app/dialogue.h
+libapp_a_SOURCES += src/app/file.c
+libapp_a_SOURCES += src/app/file.h
+libapp_a_SOURCES += src/app/gates.c
+libapp_a_SOURCES += src/app/gates.h
+libapp_a_SOURCES += src/app/hooks.c
+libapp_a_SOURCES += src/app/hotkeys.c
+libapp_a_SOURCES += src/app/hotkeys.h
+libapp_a_SOURCES += src/app/hotkeys_memory.c
+libapp_a_SOURCES += src/app/hotkeys_tenant.c
+libapp_a_SOURCES += src/app/hotrows.c
+libapp_a_SOURCES += src/app/hotrows.h
+libapp_a_SOURCES += src/app/login.c
+libapp_a_SOURCES += src/app/login.h
+libapp_a_SOURCES += src/app/login_helpers.c
+libapp_a_SOURCES += src/app/login_own.h
+libapp_a_SOURCES += src/app/login_stats.def
+libapp_a_SOURCES += src/app/password.c
+libapp_a_SOURCES += src/app/password.h
+libapp_a_SOURCES += src/app/process.c
+libapp_a_SOURCES += src/app/process.h
+libapp_a_SOURCES += src/app/publish.c
+libapp_a_SOURCES += src/app/publish_tickets.c
+libapp_a_SOURCES += src/app/rights.c
+libapp_a_SOURCES += src/app/rights.h
+libapp_a_SOURCES += src/app/secret.c
+libapp_a_SOURCES += src/app/secret.h
+libapp_a_SOURCES += src/app/state.c
+libapp_a_SOURCES += src/app/state.h
+libapp_a_SOURCES += src/app/state_apply.c
+libapp_a_SOURCES += src/app/state_build.h
+libapp_a_SOURCES += src/app/state_file.c
+libapp_a_SOURCES += src/app/state_texts.c
+libapp_a_SOURCES += src/app/stats.c
+libapp_a_SOURCES += src/app/stats.h
+libapp_a_SOURCES += src/app/stats_binds.c
+libapp_a_SOURCES += src/app/stats_bucket.c
+libapp_a_SOURCES += src/app/stats_hotkeys.c
+libapp_a_SOURCES += src/app/stats_round.c
+libapp_a_SOURCES += src/app/stats_tickets.c
+libapp_a_SOURCES += src/app/strictjson.c
+libapp_a_SOURCES += src/app/strictjson.h
+libapp_a_SOURCES += src/app/upstreams.c
+libapp_a_SOURCES += src/app/users.c
+libapp_a_SOURCES += src/app/users.h
+libapp_a_SOURCES += src/app/users_build.h
+libapp_a_SOURCES += src/app/users_parse.c
+libapp_a_SOURCES += src/app/yamldoc.c
+libapp_a_SOURCES += src/app/yamldoc.h

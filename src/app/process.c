@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "app/gates.h"
 #include "app/login.h"
 #include "back/resolve.h"
 #include "base/clock.h"
@@ -107,6 +108,20 @@ static void begin_epochs(struct hg_process *process)
 {
     process->hot_begin_us = hg_now_us();
     arm_epoch(process);
+}
+
+/* ---- tickets ---- */
+
+static void arm_gates(struct hg_process *process)
+{
+    uint64_t now_us = hg_now_us(), due_us = hg_gates_tick(process, now_us);
+    if (hg_loop_timer_arm(&process->gate_timer, due_us > now_us ? due_us - now_us : 1) != 0)
+        hg_log_error("msg=\"cannot set the timer of the tickets\"");
+}
+
+static void on_gates(struct hg_timer *timer)
+{
+    arm_gates(HG_CONTAINER_OF(timer, struct hg_process, gate_timer));
 }
 
 /* ---- signals and the end ---- */
@@ -342,6 +357,8 @@ static int start_house(struct hg_process *process)
     if (rc == 0)
         rc = hg_hotkeys_open(&process->hotkeys, &process->house, &process->house_loop, hg_now_us());
     if (rc == 0)
+        rc = hg_binds_start(&process->binds, process, &process->house_loop);
+    if (rc == 0)
         rc = -pthread_create(&process->house_thread, NULL, run_house, process);
     return rc;
 }
@@ -378,6 +395,10 @@ static int set_up(struct hg_process *process)
     if (getrandom(&process->front.hash_seed, sizeof process->front.hash_seed, 0) < 0)
         return -errno;
     hg_cursors_init(&process->front.cursors);
+    rc = hg_gate_holder_init(&process->front.ingress, HG_GATE_INGRESS, process->front.worker_count,
+                             0);
+    if (rc != 0)
+        return rc;
     process->resolver = hg_resolver_new();
     rc = hg_hotkeys_init(&process->hotkeys, &process->front);
     if (rc == 0)
@@ -392,6 +413,10 @@ static int set_up(struct hg_process *process)
         rc = hg_loop_timer_init(&process->loop, &process->tick_timer, 0, on_tick);
     if (rc == 0)
         rc = hg_loop_timer_init(&process->loop, &process->hot_timer, 0, on_epoch);
+    if (rc == 0)
+        rc = hg_loop_timer_init(&process->loop, &process->gate_timer, 0, on_gates);
+    if (rc == 0)
+        (void)hg_gates_tick(process, hg_now_us()); /* the sizes, before anybody comes */
     return rc;
 }
 
@@ -420,6 +445,7 @@ static void stop_threads(struct hg_process *process)
     stop_house(process);
     hg_mailbox_fini(&process->house);
     hg_hotkeys_close(&process->hotkeys);
+    hg_binds_stop(&process->binds);
     hg_loop_fini(&process->house_loop);
     hg_logins_free(process->logins);
     hg_workers_free(process->workers, count);
@@ -430,6 +456,7 @@ static void tear_down(struct hg_process *process)
 {
     hg_listeners_free(process->listeners);
     hg_cursors_fini(&process->front.cursors);
+    hg_gate_holder_fini(&process->front.ingress);
     hg_directory_unref(process->directory);
     if (process->resolver != NULL)
         hg_resolver_free(process->resolver);
@@ -462,6 +489,7 @@ int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overri
         if (rc == 0) {
             arm_tick(process);
             begin_epochs(process);
+            arm_gates(process);
             hg_log_info("version=%s workers=%u msg=\"ready\"", PACKAGE_VERSION,
                         process->front.worker_count);
             hg_loop_run(&process->loop);

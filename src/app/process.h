@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "app/binds.h"
 #include "app/conf.h"
 #include "app/hotkeys.h"
 #include "app/state.h"
@@ -55,7 +56,7 @@ struct hg_process {
 
     struct hg_loop loop; /* main thread's */
     struct hg_mailbox mailbox;
-    struct hg_timer tick_timer, drain_timer, hot_timer;
+    struct hg_timer tick_timer, drain_timer, hot_timer, gate_timer;
     uint64_t hot_begin_us; /* when the epoch of hot keys began */
     bool hot_prolonged;    /* it goes on longer, since nothing ran when it should have ended */
     struct event signals[5];
@@ -72,6 +73,7 @@ struct hg_process {
     struct hg_letter reload_letter;
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
+    struct hg_binds binds;
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;
@@ -93,6 +95,12 @@ HG_MUST_USE int hg_publish_prepare(struct hg_process *process, const struct hg_c
    it (its name; NULL: none). */
 HG_MUST_USE int hg_publish(struct hg_process *process, struct hg_conf *effective,
                            struct hg_directory *directory, const char *purge);
+
+/* publish_tickets.c: options of ingress tickets, of an upstream's, and of binds. */
+void hg_publish_ingress(struct hg_front *front, const struct hg_conf *conf);
+void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
+                          const struct hg_conf_upstream *conf);
+struct hg_bind_settings hg_publish_binds(const struct hg_conf *conf);
 
 struct hg_users_ref *hg_users_ref_new(struct hg_users *users);
 void hg_users_ref_unref(void *users);

@@ -47,6 +47,7 @@ static void fill_settings(struct hg_front_settings *to, const struct hg_conf *co
         .read_unit_bytes = (uint32_t)conf->read_unit_bytes,
         .write_unit_bytes = (uint32_t)conf->write_unit_bytes,
         .login_required = hg_users_login_required(users),
+        .bind = hg_publish_binds(conf),
     };
 }
 
@@ -268,6 +269,9 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_mode, (int)tenant->hotkey_mode);
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
+    atomic_store(&bucket->ticket_mode, (int)tenant->ticket_mode);
+    atomic_store(&bucket->bind_mode, (int)tenant->bind_mode);
+    atomic_store(&bucket->bind_min_bytes, (unsigned)tenant->bind_min_bytes);
     atomic_store(&bucket->shared, is_shared(bucket, tenant));
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
@@ -292,6 +296,7 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
     for (size_t i = 0; i < conf->upstreams_count; i++) {
         struct hg_upstream *upstream = find_upstream(directory, conf->upstreams[i].name);
         hg_upstream_update(upstream, &conf->upstreams[i]);
+        hg_publish_execution(&process->front, upstream, &conf->upstreams[i]);
     }
     for (size_t i = 0; i < conf->tenants_count; i++) {
         const struct hg_conf_tenant *tenant = &conf->tenants[i];
@@ -354,6 +359,7 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
     if (rc == 0) {
         hg_credit_set(&process->node, &settings);
         set_hot(&process->front.hot, effective);
+        hg_publish_ingress(&process->front, effective);
         set_records(process, effective, directory);
         purged = end_removed(process, directory, purge);
         struct hg_directory *old = process->directory;

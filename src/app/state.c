@@ -15,48 +15,22 @@ struct hg_state *hg_state_new(void)
     return calloc(1, sizeof(struct hg_state));
 }
 
-/* Options of a tenant that SetParam sets, beside its limits, and that are kept as text. */
-static const enum hg_conf_tenant_option kept[] = {
-    HG_CONF_TENANT_kv_hotkey_throttle_threshold,
-    HG_CONF_TENANT_hotkey_mode,
-    HG_CONF_TENANT_hotkey_control,
-    HG_CONF_TENANT_hotkey_tracking,
-};
-
 static const struct hg_conf_option *option_at(size_t index)
 {
     return &hg_conf_scopes[HG_CONF_SCOPE_TENANT].options[index];
 }
 
-bool hg_state_keeps_text(size_t option)
-{
-    for (size_t i = 0; i < HG_COUNT_OF(kept); i++)
-        if (kept[i] == option)
-            return true;
-    return false;
-}
-
-bool hg_state_has_texts(const struct hg_state_bucket *entry)
-{
-    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++)
-        if (entry->texts[i])
-            return true;
-    return false;
-}
-
-static void drop_texts(struct hg_state_bucket *entry)
-{
-    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++) {
-        free(entry->texts[i]);
-        entry->texts[i] = NULL;
-    }
-}
-
 static void entry_fini(struct hg_state_bucket *entry)
 {
-    drop_texts(entry);
+    hg_state_drop_texts(HG_CONF_SCOPE_TENANT, entry->texts);
     free(entry->name);
     hg_adminjson_free_bucket(entry->created);
+}
+
+static void upstream_fini(struct hg_state_upstream *upstream)
+{
+    hg_state_drop_texts(HG_CONF_SCOPE_UPSTREAM, upstream->texts);
+    free(upstream->name);
 }
 
 void hg_state_free(struct hg_state *state)
@@ -65,6 +39,10 @@ void hg_state_free(struct hg_state *state)
         return;
     for (size_t i = 0; i < state->count; i++)
         entry_fini(&state->buckets[i]);
+    for (size_t i = 0; i < state->upstream_count; i++)
+        upstream_fini(&state->upstreams[i]);
+    hg_state_drop_texts(HG_CONF_SCOPE_SERVER, state->texts);
+    free(state->upstreams);
     free(state->buckets);
     free(state);
 }
@@ -82,12 +60,15 @@ struct hg_conf_tenant *hg_state_copy_settings(const struct hg_conf_tenant *setti
     return copy;
 }
 
-static bool copy_texts(const struct hg_state_bucket *from, struct hg_state_bucket *to)
+static bool copy_upstreams(const struct hg_state *from, struct hg_state *to)
 {
-    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++)
-        if (from->texts[i] && !(to->texts[i] = strdup(from->texts[i])))
+    for (size_t i = 0; i < from->upstream_count; i++) {
+        const struct hg_state_upstream *upstream = &from->upstreams[i];
+        char **texts = hg_state_upstream_texts(to, upstream->name, strlen(upstream->name));
+        if (!texts || !hg_state_copy_texts(HG_CONF_SCOPE_UPSTREAM, upstream->texts, texts))
             return false;
-    return true;
+    }
+    return hg_state_copy_texts(HG_CONF_SCOPE_SERVER, from->texts, to->texts);
 }
 
 struct hg_state *hg_state_clone(const struct hg_state *state)
@@ -96,6 +77,10 @@ struct hg_state *hg_state_clone(const struct hg_state *state)
     if (!copy)
         return NULL;
     copy->node = state->node;
+    if (!copy_upstreams(state, copy)) {
+        hg_state_free(copy);
+        return NULL;
+    }
     for (size_t i = 0; i < state->count; i++) {
         const struct hg_state_bucket *from = &state->buckets[i];
         struct hg_state_bucket *to = hg_state_entry(copy, from->name, strlen(from->name));
@@ -105,7 +90,7 @@ struct hg_state *hg_state_clone(const struct hg_state *state)
             to->data_limit = from->data_limit;
             to->throttle = from->throttle;
         }
-        if (!to || !copy_texts(from, to) ||
+        if (!to || !hg_state_copy_texts(HG_CONF_SCOPE_TENANT, from->texts, to->texts) ||
             (from->created && !(to->created = hg_state_copy_settings(from->created)))) {
             hg_state_free(copy);
             return NULL;
@@ -147,7 +132,7 @@ struct hg_state_bucket *hg_state_entry(struct hg_state *state, const char *name,
 static void drop_if_empty(struct hg_state *state, struct hg_state_bucket *entry)
 {
     if (entry->has_throttle || entry->deleted || entry->data_limit || entry->created ||
-        hg_state_has_texts(entry))
+        hg_state_has_texts(HG_CONF_SCOPE_TENANT, entry->texts))
         return;
     entry_fini(entry);
     *entry = state->buckets[--state->count];
@@ -210,34 +195,14 @@ static int set_limit(struct hg_state *state, struct hg_state_bucket *entry, size
     return 0;
 }
 
-static int set_text(struct hg_state *state, struct hg_state_bucket *entry, size_t index,
-                    const char *text, struct hg_conf_why *why)
-{
-    struct hg_conf_tenant tried;
-    char *copy = NULL;
-    memset(&tried, 0, sizeof tried);
-    int rc = hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried);
-    if (!rc && text[0])
-        rc = hg_conf_value_set(option_at(index), &tried, text, why);
-    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
-    if (!rc && text[0] && !(copy = strdup(text)))
-        rc = -ENOMEM;
-    if (rc)
-        return rc;
-    free(entry->texts[index]);
-    entry->texts[index] = copy;
-    drop_if_empty(state, entry);
-    return 0;
-}
-
 int hg_state_set_option(struct hg_state *state, struct hg_span bucket, const char *option,
                         const char *text, struct hg_conf_why *why)
 {
     const struct hg_conf_option *found = hg_conf_option_find(HG_CONF_SCOPE_TENANT, option);
     size_t index = found ? (size_t)(found - option_at(0)) : HG_CONF_TENANT_COUNT;
     bool limit = index == HG_CONF_TENANT_reserved || index == HG_CONF_TENANT_hard_limit;
-    if (!limit && !hg_state_keeps_text(index)) {
-        char list[256];
+    if (!limit && !hg_state_keeps_text(HG_CONF_SCOPE_TENANT, index)) {
+        char list[400];
         hg_state_list_options("", list, sizeof list);
         snprintf(why->text, sizeof why->text,
                  "this option of a tenant cannot be set at run time (accepted: %s)", list);
@@ -248,22 +213,66 @@ int hg_state_set_option(struct hg_state *state, struct hg_span bucket, const cha
         return -ENOMEM;
     if (entry->deleted)
         return -ENOENT;
-    return limit ? set_limit(state, entry, index, text, why)
-                 : set_text(state, entry, index, text, why);
+    if (limit)
+        return set_limit(state, entry, index, text, why);
+    int rc = hg_state_set_text(HG_CONF_SCOPE_TENANT, entry->texts, index, text, why);
+    if (!rc)
+        drop_if_empty(state, entry);
+    return rc;
 }
 
-void hg_state_list_texts(const char *head, char *ret, size_t size)
+static int refuse_option(enum hg_conf_scope scope, const char *of, struct hg_conf_why *why)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < HG_COUNT_OF(kept) && at < size; i++)
-        at += (size_t)snprintf(ret + at, size - at, "%s%s%s", i ? ", " : "", head,
-                               option_at(kept[i])->name);
+    char list[1000];
+    hg_state_list_texts(scope, "", list, sizeof list);
+    snprintf(why->text, sizeof why->text, "this option%s cannot be set at run time (accepted: %s)",
+             of, list);
+    return -EINVAL;
+}
+
+int hg_state_set_upstream_option(struct hg_state *state, struct hg_span upstream,
+                                 const char *option, const char *text, struct hg_conf_why *why)
+{
+    size_t index = hg_state_find_text(HG_CONF_SCOPE_UPSTREAM, option);
+    if (index == HG_CONF_UPSTREAM_COUNT)
+        return refuse_option(HG_CONF_SCOPE_UPSTREAM, " of an upstream", why);
+    char **texts = hg_state_upstream_texts(state, (const char *)upstream.at, upstream.len);
+    if (!texts)
+        return -ENOMEM;
+    int rc = hg_state_set_text(HG_CONF_SCOPE_UPSTREAM, texts, index, text, why);
+    if (!hg_state_has_texts(HG_CONF_SCOPE_UPSTREAM, texts)) {
+        struct hg_state_upstream *entry = HG_CONTAINER_OF((char *(*)[HG_CONF_UPSTREAM_COUNT])texts,
+                                                          struct hg_state_upstream, texts);
+        upstream_fini(entry);
+        *entry = state->upstreams[--state->upstream_count];
+    }
+    return rc;
+}
+
+int hg_state_set_node_option(struct hg_state *state, const char *option, const char *text,
+                             struct hg_conf_why *why)
+{
+    size_t index = hg_state_find_text(HG_CONF_SCOPE_SERVER, option);
+    if (index == HG_CONF_SERVER_COUNT)
+        return refuse_option(HG_CONF_SCOPE_SERVER, "", why);
+    return hg_state_set_text(HG_CONF_SCOPE_SERVER, state->texts, index, text, why);
+}
+
+bool hg_state_sets_node_option(const char *option)
+{
+    return hg_state_find_text(HG_CONF_SCOPE_SERVER, option) != HG_CONF_SERVER_COUNT;
+}
+
+void hg_state_list_node_options(char *ret, size_t size)
+{
+    hg_state_list_texts(HG_CONF_SCOPE_SERVER, "", ret, size);
 }
 
 void hg_state_list_options(const char *head, char *ret, size_t size)
 {
     size_t at = (size_t)snprintf(ret, size, "%sreserved, %shard_limit, ", head, head);
-    hg_state_list_texts(head, ret + at, size - at);
+    if (at < size)
+        hg_state_list_texts(HG_CONF_SCOPE_TENANT, head, ret + at, size - at);
 }
 
 int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket, uint16_t status)
@@ -301,7 +310,7 @@ int hg_state_create_bucket(struct hg_state *state, const struct hg_conf *conf,
     }
     hg_adminjson_free_bucket(entry->created);
     entry->created = created;
-    drop_texts(entry);
+    hg_state_drop_texts(HG_CONF_SCOPE_TENANT, entry->texts);
     entry->has_throttle = false;
     entry->data_limit = 0;
     entry->deleted = false;
@@ -316,7 +325,7 @@ int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
         return -ENOMEM;
     hg_adminjson_free_bucket(entry->created);
     entry->created = NULL;
-    drop_texts(entry);
+    hg_state_drop_texts(HG_CONF_SCOPE_TENANT, entry->texts);
     entry->has_throttle = false;
     entry->data_limit = 0;
     entry->deleted = hg_conf_tenant_find(conf, (const char *)bucket.at, bucket.len) != NULL;
@@ -326,6 +335,7 @@ int hg_state_delete_bucket(struct hg_state *state, const struct hg_conf *conf,
 
 void hg_state_unset_node(struct hg_state *state)
 {
+    hg_state_drop_texts(HG_CONF_SCOPE_SERVER, state->texts);
     state->node =
         (struct hg_state_node){{HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}, {HG_STATE_ABSENT, 0}};
 }
@@ -335,7 +345,7 @@ void hg_state_unset_bucket(struct hg_state *state, struct hg_span bucket)
     struct hg_state_bucket *entry = hg_state_find(state, (const char *)bucket.at, bucket.len);
     if (!entry)
         return;
-    drop_texts(entry);
+    hg_state_drop_texts(HG_CONF_SCOPE_TENANT, entry->texts);
     entry->has_throttle = false;
     entry->deleted = false;
     entry->data_limit = 0;

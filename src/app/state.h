@@ -63,7 +63,15 @@ HG_MUST_USE int hg_state_set_throttle(struct hg_state *state, struct hg_span buc
    with *why: the option cannot be set so, or not to that. */
 HG_MUST_USE int hg_state_set_option(struct hg_state *state, struct hg_span bucket,
                                     const char *option, const char *text, struct hg_conf_why *why);
-/* The options that can be set so, comma-separated with `head` in front of each. */
+/* The same of an option of an upstream, and of the node; no limits are among these. */
+HG_MUST_USE int hg_state_set_upstream_option(struct hg_state *state, struct hg_span upstream,
+                                             const char *option, const char *text,
+                                             struct hg_conf_why *why);
+HG_MUST_USE int hg_state_set_node_option(struct hg_state *state, const char *option,
+                                         const char *text, struct hg_conf_why *why);
+bool hg_state_sets_node_option(const char *option);
+void hg_state_list_node_options(char *ret, size_t size);
+/* The options of a tenant that can be set so, comma-separated with `head` in front of each. */
 void hg_state_list_options(const char *head, char *ret, size_t size);
 /* Opcode 2b. */
 HG_MUST_USE int hg_state_set_data_limit(struct hg_state *state, struct hg_span bucket,

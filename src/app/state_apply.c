@@ -1,8 +1,9 @@
 // state_apply - the file and what opcodes said, merged into the settings that hold
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Order: the node's settings; tenants of the file without those that were deleted, with what was
-// set for them; tenants that an opcode made. Then the same rules as for a file.
+// Order: the node's settings; those of upstreams; tenants of the file without those that were
+// deleted, with what was set for them; tenants that an opcode made. Then the same rules as for a
+// file.
 #include "app/state_build.h"
 
 #include <errno.h>
@@ -42,6 +43,28 @@ static void apply_node(struct hg_conf *conf, const struct hg_state *state,
                 &conf->default_throttle_hard_limit, &state->node.default_hard_limit, errs);
 }
 
+static int apply_upstreams(struct hg_conf *conf, const struct hg_state *state,
+                           struct hg_conf_errors *errs)
+{
+    for (size_t i = 0; i < state->upstream_count; i++) {
+        const struct hg_state_upstream *entry = &state->upstreams[i];
+        size_t index = hg_conf_upstream_find(conf, entry->name);
+        char whose[160];
+        if (index == HG_CONF_NO_UPSTREAM) {
+            WARN(conf, 0,
+                 "settings made by opcode for upstream '%s', which there is not, have no effect",
+                 entry->name);
+            continue;
+        }
+        snprintf(whose, sizeof whose, " of upstream '%s'", entry->name);
+        int rc = hg_state_apply_texts(conf, HG_CONF_SCOPE_UPSTREAM, &conf->upstreams[index], whose,
+                                      entry->texts, errs);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static void apply_limit(const struct hg_conf *conf, struct hg_conf_tenant *tenant,
                         enum hg_conf_tenant_option index, uint64_t *field,
                         const struct hg_state_units *units, struct hg_conf_errors *errs)
@@ -58,34 +81,15 @@ static void apply_limit(const struct hg_conf *conf, struct hg_conf_tenant *tenan
     tenant->lines[index] = is_value ? HG_CONF_BY_OPCODE : 0;
 }
 
-/* Texts were checked when they were set; one that does not fit any more says so. */
-static int apply_text(const struct hg_conf *conf, struct hg_conf_tenant *tenant, size_t index,
-                      const char *text, struct hg_conf_errors *errs)
-{
-    const struct hg_conf_option *option = &hg_conf_scopes[HG_CONF_SCOPE_TENANT].options[index];
-    unsigned line = tenant->lines[index];
-    struct hg_conf_why why;
-    char *before = hg_conf_value_text(option, tenant);
-    int rc = before ? hg_conf_value_set(option, tenant, text, &why) : -ENOMEM;
-    if (rc == -EINVAL)
-        hg_conf_errors_add(errs, NULL, 0, "tenant '%s': %s", tenant->name, why.text);
-    if (!rc && line && line != HG_CONF_BY_OPCODE && strcmp(before, text) != 0)
-        WARN(conf, line, "'%s' of tenant '%s' was set by opcode, this line has no effect",
-             option->name, tenant->name);
-    free(before);
-    tenant->lines[index] = HG_CONF_BY_OPCODE;
-    return rc;
-}
-
 static int apply_bucket(const struct hg_conf *conf, struct hg_conf_tenant *tenant,
                         const struct hg_state_bucket *entry, struct hg_conf_errors *errs)
 {
     tenant->data_limit_status = entry->data_limit;
-    for (size_t i = 0; i < HG_CONF_TENANT_COUNT; i++) {
-        int rc = entry->texts[i] ? apply_text(conf, tenant, i, entry->texts[i], errs) : 0;
-        if (rc)
-            return rc;
-    }
+    char whose[160];
+    snprintf(whose, sizeof whose, " of tenant '%s'", tenant->name);
+    int rc = hg_state_apply_texts(conf, HG_CONF_SCOPE_TENANT, tenant, whose, entry->texts, errs);
+    if (rc)
+        return rc;
     if (!entry->has_throttle)
         return 0;
     apply_limit(conf, tenant, HG_CONF_TENANT_reserved, &tenant->reserved, &entry->throttle.reserved,
@@ -191,8 +195,12 @@ int hg_state_apply(const struct hg_conf *conf, const struct hg_state *state, str
     int rc = merged ? 0 : -ENOMEM;
     if (!rc) {
         apply_node(merged, state, errs);
-        rc = apply_to_file_tenants(merged, state, errs);
+        rc = hg_state_apply_texts(merged, HG_CONF_SCOPE_SERVER, merged, "", state->texts, errs);
     }
+    if (!rc)
+        rc = apply_upstreams(merged, state, errs);
+    if (!rc)
+        rc = apply_to_file_tenants(merged, state, errs);
     if (!rc)
         rc = append_all_created(merged, state, errs);
     if (!rc)

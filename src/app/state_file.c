@@ -3,6 +3,8 @@
 //
 //     {"version": 1,
 //      "node": {"capacity": 25000, "default_throttle_hard_limit": "unlimited"},
+//      "options": {"bind_eviction_decr_per_sec": 10.0},
+//      "upstreams": {"cache": {"execution_control": "fixed", "read_tickets": 64}},
 //      "buckets": {"shop": {"throttle": {"reserved": 500, "hard_limit": "default"}, "data_limit":
 //      53},
 //                  "mugs": {"options": {"hotkey_mode": "observe"}},
@@ -105,39 +107,6 @@ static int read_created(const json_t *settings, struct hg_state_bucket *entry,
     return rc;
 }
 
-/* Options whose text is kept, each as its type is written in JSON. */
-static int read_options(const json_t *object, struct hg_state_bucket *entry,
-                        struct hg_conf_why *why)
-{
-    const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
-    struct hg_conf_tenant tried;
-    const char *name;
-    json_t *value;
-    if (!json_is_object(object)) {
-        hg_strictjson_refuse("options", object, "an object", why);
-        return -EINVAL;
-    }
-    memset(&tried, 0, sizeof tried);
-    int rc = hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried);
-    json_object_foreach((json_t *)object, name, value)
-    {
-        const struct hg_conf_option *option = hg_conf_option_find(HG_CONF_SCOPE_TENANT, name);
-        size_t index = option ? (size_t)(option - info->options) : info->count;
-        if (!rc && !hg_state_keeps_text(index)) {
-            char list[256];
-            hg_state_list_texts("", list, sizeof list);
-            hg_strictjson_unknown(name, list, why);
-            rc = -EINVAL;
-        }
-        if (!rc)
-            rc = hg_strictjson_set(option, &tried, value, why);
-        if (!rc && !(entry->texts[index] = hg_conf_value_text(option, &tried)))
-            rc = -ENOMEM;
-    }
-    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
-    return rc;
-}
-
 static int read_field(const char *key, const json_t *value, struct hg_state_bucket *entry,
                       struct hg_conf_why *why)
 {
@@ -148,7 +117,7 @@ static int read_field(const char *key, const json_t *value, struct hg_state_buck
                           why);
     }
     if (strcmp(key, "options") == 0)
-        return read_options(value, entry, why);
+        return hg_state_read_texts(HG_CONF_SCOPE_TENANT, value, key, entry->texts, why);
     if (strcmp(key, "created") == 0)
         return read_created(value, entry, why);
     if (strcmp(key, "data_limit") == 0) {
@@ -197,11 +166,36 @@ static int read_bucket(struct hg_state *state, const char *name, const json_t *o
             return rc;
     }
     if (!entry->deleted || (!entry->created && !entry->has_throttle && !entry->data_limit &&
-                            !hg_state_has_texts(entry)))
+                            !hg_state_has_texts(HG_CONF_SCOPE_TENANT, entry->texts)))
         return 0;
     snprintf(why->text, sizeof why->text,
              "bucket '%s' is deleted and has settings (accepted: either)", name);
     return -EINVAL;
+}
+
+static int read_upstreams(struct hg_state *state, const json_t *object, struct hg_conf_why *why)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(object)) {
+        hg_strictjson_refuse("upstreams", object, "an object", why);
+        return -EINVAL;
+    }
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (!hg_conf_name_ok(name, strlen(name))) {
+            snprintf(why->text, sizeof why->text,
+                     "bad name of an upstream '%.80s' (accepted: 1 to 100 of A-Z a-z 0-9 . _ %% -)",
+                     name);
+            return -EINVAL;
+        }
+        char **texts = hg_state_upstream_texts(state, name, strlen(name));
+        int rc =
+            texts ? hg_state_read_texts(HG_CONF_SCOPE_UPSTREAM, value, name, texts, why) : -ENOMEM;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int read_root(struct hg_state *state, const json_t *root, struct hg_conf_why *why)
@@ -218,6 +212,10 @@ static int read_root(struct hg_state *state, const json_t *root, struct hg_conf_
     {
         if (strcmp(key, "node") == 0) {
             rc = read_units(value, key, node_keys, HG_COUNT_OF(node_keys), &state->node, why);
+        } else if (strcmp(key, "options") == 0) {
+            rc = hg_state_read_texts(HG_CONF_SCOPE_SERVER, value, key, state->texts, why);
+        } else if (strcmp(key, "upstreams") == 0) {
+            rc = read_upstreams(state, value, why);
         } else if (strcmp(key, "buckets") == 0) {
             if (!json_is_object(value)) {
                 hg_strictjson_refuse(key, value, "an object", why);
@@ -230,7 +228,7 @@ static int read_root(struct hg_state *state, const json_t *root, struct hg_conf_
                     return rc;
             }
         } else if (strcmp(key, "version") != 0) {
-            hg_strictjson_unknown(key, "version, node, buckets", why);
+            hg_strictjson_unknown(key, "version, node, options, upstreams, buckets", why);
             rc = -EINVAL;
         }
         if (rc)
@@ -313,24 +311,6 @@ static bool write_created(json_t *object, const struct hg_conf_tenant *settings)
     return ok;
 }
 
-static bool write_options(json_t *object, const struct hg_state_bucket *entry)
-{
-    const struct hg_conf_scope_info *info = &hg_conf_scopes[HG_CONF_SCOPE_TENANT];
-    struct hg_conf_tenant tried;
-    struct hg_conf_why why;
-    json_t *options = json_object();
-    memset(&tried, 0, sizeof tried);
-    bool ok = json_object_set_new(object, "options", options) == 0 &&
-              hg_conf_object_init(HG_CONF_SCOPE_TENANT, &tried) == 0;
-    for (size_t i = 0; ok && i < info->count; i++)
-        if (entry->texts[i])
-            ok = hg_conf_value_set(&info->options[i], &tried, entry->texts[i], &why) == 0 &&
-                 json_object_set_new(options, info->options[i].name,
-                                     hg_strictjson_get(&info->options[i], &tried)) == 0;
-    hg_conf_object_fini(HG_CONF_SCOPE_TENANT, &tried);
-    return ok;
-}
-
 static bool write_bucket(json_t *buckets, const struct hg_state_bucket *entry)
 {
     json_t *object = json_object();
@@ -342,12 +322,24 @@ static bool write_bucket(json_t *buckets, const struct hg_state_bucket *entry)
         ok = json_object_set_new(object, "throttle", throttle) == 0 &&
              write_units(throttle, throttle_keys, HG_COUNT_OF(throttle_keys), &entry->throttle);
     }
-    if (ok && hg_state_has_texts(entry))
-        ok = write_options(object, entry);
+    if (ok && hg_state_has_texts(HG_CONF_SCOPE_TENANT, entry->texts))
+        ok = json_object_set_new(object, "options",
+                                 hg_state_write_texts(HG_CONF_SCOPE_TENANT, entry->texts)) == 0;
     if (ok && entry->data_limit)
         ok = json_object_set_new(object, "data_limit", json_integer(entry->data_limit)) == 0;
     if (ok && entry->deleted)
         ok = json_object_set_new(object, "deleted", json_true()) == 0;
+    return ok;
+}
+
+static bool write_upstreams(json_t *root, const struct hg_state *state)
+{
+    json_t *upstreams = json_object();
+    bool ok = json_object_set_new(root, "upstreams", upstreams) == 0;
+    for (size_t i = 0; ok && i < state->upstream_count; i++)
+        ok = json_object_set_new(
+                 upstreams, state->upstreams[i].name,
+                 hg_state_write_texts(HG_CONF_SCOPE_UPSTREAM, state->upstreams[i].texts)) == 0;
     return ok;
 }
 
@@ -358,6 +350,11 @@ static json_t *write_root(const struct hg_state *state)
     ok = json_object_set_new(root, "node", node) == 0 && ok;
     ok = json_object_set_new(root, "buckets", buckets) == 0 && ok;
     ok = ok && write_units(node, node_keys, HG_COUNT_OF(node_keys), &state->node);
+    if (ok && hg_state_has_texts(HG_CONF_SCOPE_SERVER, state->texts))
+        ok = json_object_set_new(root, "options",
+                                 hg_state_write_texts(HG_CONF_SCOPE_SERVER, state->texts)) == 0;
+    if (ok && state->upstream_count)
+        ok = write_upstreams(root, state);
     for (size_t i = 0; ok && i < state->count; i++)
         ok = write_bucket(buckets, &state->buckets[i]);
     if (ok)
@@ -369,7 +366,8 @@ static json_t *write_root(const struct hg_state *state)
 int hg_state_save(const struct hg_state *state, const char *path)
 {
     json_t *root = write_root(state);
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    char *text =
+        root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15)) : NULL;
     int rc = text ? hg_file_replace(path, text, strlen(text)) : -ENOMEM;
     free(text);
     json_decref(root);

@@ -265,6 +265,10 @@ static const struct group groups[] = {
     {"hotkeys", true, NOTHING, hg_stats_hotkeys,
      "the hot keys of the last epoch, or of ten; other tenants' need Stats"},
     {"hotkey_engine", false, STATS, hg_stats_hotkey_engine, "epochs, their cost, their memory"},
+    {"tickets", false, NOTHING, hg_stats_tickets,
+     "tickets of the process, of upstreams and of tenants; others' need Stats"},
+    {"bindthrottle", false, NOTHING, hg_stats_binds,
+     "keys that were evicted, one in X of whose requests is let through; others' need Stats"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 
@@ -295,7 +299,8 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
         hg_job_fail(job, HG_STATUS_KEY_ENOENT,
                     "there is no such group (accepted: nothing, settings, threads, connections, "
                     "buckets, bucket_details [NAME], throttle, ops, upstreams, pool, "
-                    "slow, hotkeys [global|history] [NAME], hotkey_engine, where KEY, reset)");
+                    "slow, hotkeys [global|history] [NAME], hotkey_engine, tickets, bindthrottle, "
+                    "where KEY, reset)");
     } else if (group->needs == NOTHING ||
                hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {
         job->packets = true;
@@ -326,6 +331,13 @@ void hg_stats_describe(FILE *to)
     HG_HOT_STATS(HG_HOT_STAT)
     HG_HOT_WORKER_STATS(HG_HOT_STAT)
 #undef HG_HOT_STAT
+    fprintf(to, "\nof each holder of tickets (stat tickets):\n");
+    for (unsigned i = 0; i < HG_GATE_STATS; i++)
+        fprintf(to, "  %-33s %s\n", hg_gate_stat_rows[i].name, hg_gate_stat_rows[i].text);
+    fprintf(to, "\nof bind eviction (stat bindthrottle):\n");
+#define HG_BINDS_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+    HG_BINDS_STATS(HG_BINDS_STAT)
+#undef HG_BINDS_STAT
     fprintf(to, "\nof each identity on a server (stat pool):\n");
     for (unsigned i = 0; i < HG_POOL_STATS; i++)
         fprintf(to, "  %-22s %s\n", hg_pool_stat_rows[i].name, hg_pool_stat_rows[i].help);

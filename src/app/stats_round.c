@@ -32,7 +32,7 @@ static void start(struct hg_process *process, struct hg_job *job,
 
 static void add_connection(struct hg_job *job, const struct hg_session *session)
 {
-    static const char *const waits[] = {"none", "credits", "room", "process"};
+    static const char *const waits[] = {"none", "credits", "ticket", "room", "process"};
     char name[64], peer[HG_ADDR_TEXT], agent[256];
     uint64_t now_us = session->worker->loop.now_us;
     snprintf(name, sizeof name, "%u:%d", session->worker->index, session->fd);
@@ -123,6 +123,14 @@ static void reset_lane(struct hg_lane *lane)
     hg_counter_set(&lane->table_sessions, sessions);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         hg_counter_set(&lane->outcomes[o], 0);
+    for (unsigned place = 0; place < HG_GATE_PLACES; place++)
+        hg_gate_tally_reset(&lane->tallies[place]);
+}
+
+static void reset_holder(struct hg_gate_holder *holder, unsigned worker)
+{
+    hg_gate_tally_reset(&holder->workers[worker].tally);
+    hg_hist_init(&holder->workers[worker].waits);
 }
 
 static void visit_reset(struct hg_letter *letter, void *receiver)
@@ -146,11 +154,30 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
         hg_hist_init(&worker->latency[op]);
     for (size_t i = 0; i < worker->directory->bucket_count; i++)
         reset_lane(&worker->directory->buckets[i]->lanes[worker->index]);
+    reset_holder(&worker->front->ingress, worker->index);
+    for (size_t i = 0; i < worker->directory->upstream_count; i++)
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            reset_holder(&worker->directory->upstreams[i]->gate->holders[kind], worker->index);
     worker->slow_count = 0;
     go_on(job, worker);
 }
 
+/* What is housekeeping's, and the controllers'. */
+static void reset_overload(struct hg_process *process)
+{
+#define HG_BINDS_STAT(name, text) hg_counter_set(&process->binds.name, 0);
+    HG_BINDS_STATS(HG_BINDS_STAT)
+#undef HG_BINDS_STAT
+    for (size_t i = 0; i < process->directory->upstream_count; i++) {
+        struct hg_gateshare *gate = process->directory->upstreams[i]->gate;
+        pthread_mutex_lock(&gate->lock);
+        gate->probe.stats = (struct hg_probe_stats){0};
+        pthread_mutex_unlock(&gate->lock);
+    }
+}
+
 void hg_stats_reset(struct hg_process *process, struct hg_job *job)
 {
+    reset_overload(process);
     start(process, job, visit_reset);
 }

@@ -86,7 +86,7 @@ void hg_strictjson_unknown(const char *key, const char *accepts, struct hg_conf_
 void hg_strictjson_refuse(const char *key, const json_t *value, const char *accepts,
                           struct hg_conf_why *why)
 {
-    char *shown = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *shown = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     SAY(why, "bad value '%.80s' of '%s' (accepted: %s)", shown ? shown : "?", key, accepts);
     free(shown);
 }
@@ -98,7 +98,7 @@ static const char *text_of(const struct hg_conf_option *option, const json_t *va
     size_t count;
     bool takes_text = hg_conf_choice_names(option->type, &count) || hg_conf_option_is_text(option);
     bool takes_number = option->type == HG_CONF_TYPE_NUMBER || option->type == HG_CONF_TYPE_BYTES ||
-                        option->type == HG_CONF_TYPE_UNITS;
+                        option->type == HG_CONF_TYPE_UNITS || option->type == HG_CONF_TYPE_DECIMAL;
     const char *text = json_string_value(value);
     if (takes_text)
         return text;
@@ -106,6 +106,11 @@ static const char *text_of(const struct hg_conf_option *option, const json_t *va
         return strcmp(text, "unlimited") == 0 ? text : NULL;
     if (option->type == HG_CONF_TYPE_BOOL && json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
+    if (option->type == HG_CONF_TYPE_DECIMAL && json_is_real(value)) {
+        /* As many digits as a double keeps of what was written. */
+        snprintf(number, 24, "%.15g", json_real_value(value));
+        return number;
+    }
     if (!takes_number || !json_is_integer(value))
         return NULL;
     snprintf(number, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -215,6 +220,7 @@ json_t *hg_strictjson_get(const struct hg_conf_option *option, const void *objec
 {
     const char *field = (const char *)object + option->offset;
     uint64_t number;
+    double decimal;
     bool truth;
     if (hg_conf_option_list(option) != HG_CONF_SCOPE_COUNT)
         return get_list(option, object);
@@ -225,6 +231,9 @@ json_t *hg_strictjson_get(const struct hg_conf_option *option, const void *objec
         memcpy(&number, field, sizeof number);
         return number == HG_CONF_UNLIMITED ? json_string("unlimited")
                                            : json_integer((json_int_t)number);
+    case HG_CONF_TYPE_DECIMAL:
+        memcpy(&decimal, field, sizeof decimal);
+        return json_real(decimal);
     case HG_CONF_TYPE_BOOL:
         memcpy(&truth, field, sizeof truth);
         return json_boolean(truth);

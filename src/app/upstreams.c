@@ -136,6 +136,7 @@ static void retire(struct hg_upstream *upstream)
     struct hg_process *process = impl->process;
     unsigned slot = upstream->slot;
     free_impl(impl);
+    hg_gateshare_free(upstream->gate);
     free(upstream);
     release_slot(process, slot);
 }
@@ -278,7 +279,10 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     upstream->refresh = refresh_store;
     upstream->retire = retire;
     upstream->impl = impl;
-    rc = impl->kind->share(impl, conf, why);
+    upstream->gate = hg_gateshare_new(process->front.worker_count);
+    if (upstream->gate == NULL)
+        snprintf(why, 512, "no memory is left");
+    rc = upstream->gate != NULL ? impl->kind->share(impl, conf, why) : -ENOMEM;
     if (rc != 0) {
         retire(upstream);
         return rc;

@@ -1,14 +1,54 @@
 noinst_LIBRARIES += libcore.a
-libcore_a_SOURCES = src/core/units.h src/core/gauge.h src/core/creditstate.h \
-	src/core/creditstate.c src/core/credit.h src/core/credit.c src/core/credittick.h \
-	src/core/credittick.c src/core/held.h src/core/held.c src/core/fairpool.h \
-	src/core/fairpool.c src/core/readcost.h src/core/backoff.h src/core/backoff.c \
-	src/core/retry.h src/core/breaker.h src/core/breaker.c src/core/loginguard.h \
-	src/core/loginguard.c src/core/hotkey.h src/core/hotkey.c src/core/hotmerge.h \
-	src/core/hotmerge.c src/core/keythrottle.c src/core/keylist.c \
-	src/core/keythrottle.h src/core/keylist.h src/core/leaseplan.c src/core/leaseplan.h \
-	src/core/balance.h src/core/balance_types.h \
-	src/core/keythrottle.h src/core/keylist.h src/core/balance.h src/core/balance_types.h \
-	src/core/balance_in.h src/core/balance.c src/core/balance_quota.c src/core/balance_plan.c \
-	src/core/balance_tick.c \
-	src/core/leaseplan.c src/core/leaseplan.h
+libcore_a_SOURCES =
+libcore_a_SOURCES += src/core/backoff.c
+libcore_a_SOURCES += src/core/backoff.h
+libcore_a_SOURCES += src/core/balance.c
+libcore_a_SOURCES += src/core/balance.h
+libcore_a_SOURCES += src/core/balance_in.h
+libcore_a_SOURCES += src/core/balance_plan.c
+libcore_a_SOURCES += src/core/balance_quota.c
+libcore_a_SOURCES += src/core/balance_tick.c
+libcore_a_SOURCES += src/core/balance_types.h
+libcore_a_SOURCES += src/core/bindevent.c
+libcore_a_SOURCES += src/core/bindevent.h
+libcore_a_SOURCES += src/core/bindthrottle.c
+libcore_a_SOURCES += src/core/bindthrottle.h
+libcore_a_SOURCES += src/core/bindwatch.c
+libcore_a_SOURCES += src/core/bindwatch.h
+libcore_a_SOURCES += src/core/breaker.c
+libcore_a_SOURCES += src/core/breaker.h
+libcore_a_SOURCES += src/core/credit.c
+libcore_a_SOURCES += src/core/credit.h
+libcore_a_SOURCES += src/core/creditstate.c
+libcore_a_SOURCES += src/core/creditstate.h
+libcore_a_SOURCES += src/core/credittick.c
+libcore_a_SOURCES += src/core/credittick.h
+libcore_a_SOURCES += src/core/fairpool.c
+libcore_a_SOURCES += src/core/fairpool.h
+libcore_a_SOURCES += src/core/gauge.h
+libcore_a_SOURCES += src/core/held.c
+libcore_a_SOURCES += src/core/held.h
+libcore_a_SOURCES += src/core/hotkey.c
+libcore_a_SOURCES += src/core/hotkey.h
+libcore_a_SOURCES += src/core/hotmerge.c
+libcore_a_SOURCES += src/core/hotmerge.h
+libcore_a_SOURCES += src/core/keylist.c
+libcore_a_SOURCES += src/core/keylist.h
+libcore_a_SOURCES += src/core/keythrottle.c
+libcore_a_SOURCES += src/core/keythrottle.h
+libcore_a_SOURCES += src/core/leaseplan.c
+libcore_a_SOURCES += src/core/leaseplan.h
+libcore_a_SOURCES += src/core/loginguard.c
+libcore_a_SOURCES += src/core/loginguard.h
+libcore_a_SOURCES += src/core/probe.c
+libcore_a_SOURCES += src/core/probe.h
+libcore_a_SOURCES += src/core/probe_adaptive.c
+libcore_a_SOURCES += src/core/probe_in.h
+libcore_a_SOURCES += src/core/probe_sample.c
+libcore_a_SOURCES += src/core/readcost.h
+libcore_a_SOURCES += src/core/retry.h
+libcore_a_SOURCES += src/core/ticket.c
+libcore_a_SOURCES += src/core/ticket.h
+libcore_a_SOURCES += src/core/ticketline.c
+libcore_a_SOURCES += src/core/ticketline.h
+libcore_a_SOURCES += src/core/units.h

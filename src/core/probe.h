@@ -10,7 +10,8 @@
 // ADAPTIVE is the same machine with three changes: a step is accepted only if the gain exceeds the
 // noise; it probes down also while exhausted, when queueing delay or service time has risen, and
 // accepts if nothing was lost beyond the noise; steps grow while they succeed, and a stall of the
-// backend halves the size. It starts at the maximum.
+// backend halves the size. A fast store gets the maximum within half a second. See
+// probe_adaptive.c.
 //
 // Pure: the time is an argument, and nothing is random. Belongs to one thread.
 #ifndef HG_CORE_PROBE_H
@@ -62,17 +63,46 @@ struct hg_probe_stats {
     uint64_t stalls;
 };
 
-/* Of the adaptive control. What it holds is its own affair. */
+#define HG_PROBE_HISTORY 8 /* samples that a step is compared with */
+
+/* The last samples at one size. */
+struct hg_probe_history {
+    double rate[HG_PROBE_HISTORY]; /* throughput, a second */
+    double out[HG_PROBE_HISTORY];  /* what was out */
+    uint32_t count, at;
+};
+
+/* Intervals, until enough was finished to tell something. */
+struct hg_probe_sample {
+    uint64_t finished, service_us, elapsed_us;
+    double out; /* sum of what was out at the intervals' ends */
+    uint32_t intervals;
+    bool full;    /* at each of their ends requests waited, or all tickets were out */
+    bool reached; /* a peak reached the size */
+};
+
+/* Of the adaptive control; what it holds is its own affair. */
 struct hg_probe_adaptive {
-    double noise;           /* relative standard deviation of the throughput of stable intervals */
-    double base_service_us; /* mean service time when nothing queued in the store */
-    double step;            /* the next one's size, a multiple */
-    double history[8];      /* throughput of recent stable intervals, a second */
-    uint32_t history_count, history_at;
-    uint32_t successes; /* steps that were accepted in a row */
-    uint32_t waited;    /* intervals since the last step that was not accepted */
-    uint32_t idle;      /* intervals in which nothing was finished though something is out */
-    double settled;     /* throughput that the present size was accepted for */
+    struct hg_probe_sample sample;
+    struct hg_probe_history stable, probed;
+    double base_us;                /* service time when nothing queues in the store; 0: unknown */
+    double usual_us, usual_rate;   /* of late */
+    double variance;               /* of a sample's throughput, relative */
+    double share[HG_TICKET_KINDS]; /* of the demand */
+    double recent_peak;            /* most that were out; fades */
+    double probed_size;            /* of the step under way */
+    double grown;                  /* size of the next step: up above 0, down below */
+    bool engaged;                  /* the store is what requests wait for */
+    uint32_t free;                 /* samples since requests waited all the time */
+    bool aimed;                    /* the step under way goes by Little's law */
+    uint32_t skip;                 /* samples to ignore: they tell of the size before */
+    uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
+    uint32_t failures;             /* of steps up, since one down */
+    bool down_next;                /* when neither direction is called for, they take turns */
+    uint32_t suspicions;           /* samples in a row that were suspect */
+    double roof;                   /* size before it was capped on suspicion; 0: it was not */
+    uint64_t idle_us;              /* nothing was finished for so long while something was out */
+    double before_stall;           /* size at its beginning; 0: there is none */
 };
 
 struct hg_probe {
@@ -80,17 +110,30 @@ struct hg_probe {
     enum hg_probe_state state;
     double stable_size;             /* total, with fractions */
     double stable_throughput;       /* requests a second */
-    uint64_t last_us;               /* 0: no step yet */
+    bool started;                   /* the first step only takes a baseline */
+    uint64_t last_us;               /* time of the last step */
+    int64_t peak[HG_TICKET_KINDS];  /* since the last step in `stable` */
+    uint64_t carried;               /* finished in steps without time */
     uint32_t size[HG_TICKET_KINDS]; /* in force */
     struct hg_probe_stats stats;
     struct hg_probe_adaptive adaptive;
 };
 
-/* Takes over the options and sets the sizes to begin with. */
-void hg_probe_init(struct hg_probe *probe, const struct hg_probe_conf *conf);
-/* New options: what is out of bounds is clamped, another control begins anew. */
-void hg_probe_configure(struct hg_probe *probe, const struct hg_probe_conf *conf);
-/* One step; probe->size holds what is to be in force. Nothing when no time has passed. */
+/* What became of the initial size. */
+enum hg_probe_initial { HG_PROBE_INITIAL_FITS, HG_PROBE_INITIAL_BELOW, HG_PROBE_INITIAL_ABOVE };
+
+/* NULL, or what is wrong with the options, as "'option': what is accepted". What it says is an
+   error where options are read; init and configure clamp it. */
+const char *hg_probe_check(const struct hg_probe_conf *conf);
+
+/* Takes over the options and sets the sizes to begin with. Tells whether `initial` was clamped, as
+   it lay below 2 x min or above 2 x max: worth a warning. It matters for PROBING only. */
+enum hg_probe_initial hg_probe_init(struct hg_probe *probe, const struct hg_probe_conf *conf);
+/* New options: what is out of bounds is clamped, another control begins anew, its counters go on.
+ */
+enum hg_probe_initial hg_probe_configure(struct hg_probe *probe, const struct hg_probe_conf *conf);
+/* One step; probe->size holds what is to be in force. Nothing when no time has passed, but what was
+   finished counts in the next. */
 void hg_probe_step(struct hg_probe *probe, const struct hg_probe_seen *seen);
 
 /* Sizes of a total: reads by the ratio, writes the rest, each within its bounds. */

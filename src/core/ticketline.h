@@ -5,14 +5,21 @@
 //                           │        │        │
 //   each: waiters          w w w     w       w w          oldest first; under overload newest first
 //
-// Overload: for 100 ms no waiter that was served or gave up had waited less than 5 ms, and the line
-// was never empty (CoDel's signal: the minimum of the sojourn times). Then the newest is served
-// first, and a waiter gives up after overload_wait, counted from when its bytes may have come
-// (`came_us`), not from when it was looked at: what lay behind another waiting request of its
-// client is as old as that. It ends when the line is empty, or a sojourn under 5 ms is seen.
+// Overload: for 100 ms the line was never empty, and whenever a waiter was served, the oldest had
+// waited for 5 ms or more (CoDel's signal, the minimum of the sojourn times; that of the oldest, as
+// it does not depend on who is served first). Then the newest is served first, and a waiter gives
+// up after overload_wait, counted from when its bytes may have come (`came_us`), not from when it
+// was looked at: what lay behind another waiting request of its client is as old as that. It ends
+// when for 100 ms nobody has waited for 5 ms, nor given up for its sake: one look at an empty or a
+// young line is not enough, since the short waits of overload make lines young and empty. (Ended by
+// one look, it is off while the backlog that it was to refuse is read from the clients' sockets,
+// and at five times the capacity that backlog then grows without end.)
 //
 // Deficit round robin: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served
 // while that covers the cost of its next waiter; what is left over is kept while it has waiters.
+// Rounds in which nobody could be served are skipped by calculation.
+//
+// Taking in is O(1), taking out O(log n) on average; a turn costs O(tenants) at most.
 //
 // Pure; belongs to its worker's thread. Sources: CoDel (RFC 8289), adaptive LIFO, deficit round
 // robin (Shreedhar and Varghese).
@@ -23,14 +30,17 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/heap.h"
 #include "base/list.h"
 
-#define HG_TICKETLINE_QUANTUM   16     /* units of cost a turn */
+/* Units of cost a turn. One: a tenant that offers too much uses up all of its turns, others whose
+   requests come one by one cannot, so a longer turn would be a larger share. */
+#define HG_TICKETLINE_QUANTUM   1
 #define HG_TICKETLINE_WINDOW_US 100000 /* over which the minimum sojourn is taken */
 #define HG_TICKETLINE_TARGET_US 5000   /* a minimum above this is overload */
 
 /* One tenant's place in one line; in the lane of the tenant, zeroed by hg_ticketline_tenant_init.
- */
+   It may go away while nobody of it waits. */
 struct hg_ticketline_tenant {
     struct hg_list node;    /* in the line's, while it has waiters */
     struct hg_list waiters; /* oldest first */
@@ -40,37 +50,45 @@ struct hg_ticketline_tenant {
 };
 
 struct hg_ticketline_waiter {
-    struct hg_list node;
-    struct hg_ticketline_tenant *tenant;
-    uint64_t since_us;    /* waits since */
-    uint64_t came_us;     /* its bytes came no earlier; at most since_us */
+    struct hg_list node;                 /* in the tenant's */
+    struct hg_list age;                  /* in the line's, by when they were pushed */
+    struct hg_heap_node late;            /* by deadline_us */
+    struct hg_heap_node came;            /* by came_us */
+    struct hg_ticketline_tenant *tenant; /* NULL: in no line */
+    uint64_t since_us;                   /* waits since */
+    uint64_t came_us;                    /* its bytes came no earlier; at most since_us */
     uint64_t deadline_us; /* since_us + queue time-out, or the request's, whichever is first */
-    uint32_t cost;        /* units; at least 1 */
+    uint32_t cost;        /* units; 0 counts as 1 */
 };
 
+/* May change between any two calls. */
 struct hg_ticketline_conf {
     uint64_t overload_wait_us; /* how long a waiter waits while there is overload */
 };
 
 struct hg_ticketline {
-    struct hg_list tenants;
+    struct hg_list tenants; /* in turn */
+    struct hg_list ages;    /* all waiters, oldest first */
+    struct hg_heap late, came;
     uint32_t count;
     bool overloaded;
+    uint64_t above_us;    /* the line has been too slow since; while count > 0 */
+    uint64_t old_us;      /* when last somebody was seen to have waited too long */
     uint64_t window_us;   /* beginning of the window */
     uint64_t min_us;      /* smallest sojourn in it; UINT64_MAX: none seen */
-    uint64_t last_min_us; /* of the window before, for statistics; 0: none, or it was empty */
-    uint64_t next_us;     /* no waiter gives up before */
+    uint64_t last_min_us; /* of the window before, for statistics; 0: the line was empty since
+                             that began. When nobody was served, the age of the oldest */
 };
 
 void hg_ticketline_init(struct hg_ticketline *line);
 void hg_ticketline_tenant_init(struct hg_ticketline_tenant *tenant);
 
-/* A waiter gets in line; all but `node` and `tenant` is set by the caller. */
-void hg_ticketline_push(struct hg_ticketline *line, const struct hg_ticketline_conf *conf,
-                        struct hg_ticketline_tenant *tenant, struct hg_ticketline_waiter *waiter,
-                        uint64_t now_us);
-/* Takes out the one whose turn it is, and counts its sojourn; NULL: nobody waits. The caller has a
-   ticket for it. */
+/* A waiter gets in line. since_us, came_us, deadline_us and cost are set by the caller, and stay as
+   they are until it is out; nothing else is read. */
+void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                        struct hg_ticketline_waiter *waiter, uint64_t now_us);
+/* Takes out the one whose turn it is, whether it is late or not (so call hg_ticketline_expire
+   first), and counts its sojourn; NULL: nobody waits. The caller has a ticket for it. */
 struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line, uint64_t now_us);
 /* Takes out one that does not wait any longer: its client, or its tenant, has gone. */
 void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waiter *waiter,
@@ -79,6 +97,10 @@ void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waite
 struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
                                                   const struct hg_ticketline_conf *conf,
                                                   uint64_t now_us);
+/* When the next waiter's time is over if nothing happens until then, the overload that comes of
+   that included; UINT64_MAX: nobody waits. O(1). */
+uint64_t hg_ticketline_next_us(const struct hg_ticketline *line,
+                               const struct hg_ticketline_conf *conf);
 /* When the time of a waiter that got in line with these would be over: in the past or now, and it
    need not get in line at all. */
 uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,

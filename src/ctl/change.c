@@ -1,4 +1,4 @@
-// change - the verbs that change limits: set and unset
+// change - the verb that changes limits and other options while the server runs: set
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A change that succeeds says nothing. Arguments are checked here only as far as they must be to be
@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "ctl/command.h"
+#include "ctl/param.h"
 #include "proto/opcode.h"
 #include "proto/status.h"
 
@@ -32,62 +31,38 @@ static int parse_units(const char *name, const char *value, json_t **ret)
     return HG_CTL_OK;
 }
 
-/* ---- requests ---- */
-
-static int send_data_limit(struct hg_ctl *ctl, const char *verb, const char *bucket,
-                           uint16_t status)
-{
-    uint8_t extras[2];
-    hg_put_u16(extras, status);
-    struct hg_ctl_request request = {.opcode = HG_OPCODE_SET_DATA_LIMIT_EXCEEDED,
-                                     .extras = hg_span(extras, sizeof extras)};
-    return hg_ctl_command_on_bucket(ctl, &request, verb, bucket);
-}
-
 /* ---- set node ---- */
 
-static const struct node_option {
-    const char *name, *key; /* as typed; of the JSON */
-    const char *path;       /* of SetParam */
-} node_options[] = {
-    {"capacity", "capacity", "node_capacity"},
-    {"node_capacity", "capacity", "node_capacity"},
-    {"default_throttle_reserved_units", "default_throttle_reserved_units",
-     "default_throttle_reserved_units"},
-    {"default_throttle_hard_limit", "default_throttle_hard_limit", "default_throttle_hard_limit"},
-};
-
-static const struct node_option *find_node_option(const char *name)
+static int parse_node_option(const char *name, const char *value, json_t *settings,
+                             struct hg_ctl_params *params)
 {
-    for (size_t i = 0; i < HG_COUNT_OF(node_options); i++)
-        if (strcmp(name, node_options[i].name) == 0)
-            return &node_options[i];
-    hg_ctl_say(HG_CTL_USAGE,
-               "'%s' is no option of the node (accepted: capacity, "
-               "default_throttle_reserved_units, default_throttle_hard_limit)",
-               name);
-    return NULL;
+    json_t *units = NULL;
+    int code = HG_CTL_OK;
+    if (hg_ctl_take_param(params, name, value, &code))
+        return code;
+    const struct hg_ctl_node_option *option = hg_ctl_find_node_option(name);
+    if (option == NULL)
+        return HG_CTL_USAGE;
+    code = parse_units(name, value, &units);
+    if (code == HG_CTL_OK && units == NULL)
+        code = hg_ctl_say(HG_CTL_USAGE, "%s has no default but the file's: use unset node %s", name,
+                          name);
+    if (code == HG_CTL_OK)
+        json_object_set_new(settings, option->key, units);
+    return code;
 }
 
-static int parse_node(struct hg_ctl *ctl, json_t *settings)
+static int parse_node(struct hg_ctl *ctl, json_t *settings, struct hg_ctl_params *params)
 {
     char *name, *value;
     for (int i = 1; i < ctl->arg_count; i++) {
-        json_t *units = NULL;
         if (!hg_ctl_cut(ctl->args[i], &name, &value))
             return hg_ctl_say(HG_CTL_USAGE, "'%s' is not OPTION=VALUE", ctl->args[i]);
-        const struct node_option *option = find_node_option(name);
-        if (option == NULL)
-            return HG_CTL_USAGE;
-        int code = parse_units(name, value, &units);
+        int code = parse_node_option(name, value, settings, params);
         if (code != HG_CTL_OK)
             return code;
-        if (units == NULL)
-            return hg_ctl_say(HG_CTL_USAGE, "%s has no default but the file's: use unset node %s",
-                              name, name);
-        json_object_set_new(settings, option->key, units);
     }
-    if (json_object_size(settings) == 0)
+    if (ctl->arg_count < 2)
         return hg_ctl_say(HG_CTL_USAGE, "set node takes at least one OPTION=VALUE");
     return HG_CTL_OK;
 }
@@ -95,47 +70,69 @@ static int parse_node(struct hg_ctl *ctl, json_t *settings)
 static int set_node(struct hg_ctl *ctl)
 {
     json_t *settings = json_object();
-    int code = parse_node(ctl, settings);
+    struct hg_ctl_params params = {hg_ctl_node_params, HG_CTL_NODE_PARAMS, {NULL}};
+    char set[HG_CTL_LIST_BYTES] = "";
+    int code = parse_node(ctl, settings, &params);
     if (code == HG_CTL_OK)
         code = hg_ctl_connect(ctl);
-    if (code == HG_CTL_OK)
-        return hg_ctl_command_json(ctl, HG_OPCODE_SET_NODE_THROTTLE, "set node", NULL, settings);
+    if (code == HG_CTL_OK && json_object_size(settings) > 0) {
+        code = hg_ctl_command_json(ctl, HG_OPCODE_SET_NODE_THROTTLE, "set node", NULL,
+                                   json_incref(settings));
+        const char *key;
+        json_t *value;
+        json_object_foreach(settings, key, value)
+        {
+            if (code == HG_CTL_OK)
+                hg_ctl_note(set, sizeof set, key);
+        }
+    }
     json_decref(settings);
-    return code;
+    if (code == HG_CTL_OK)
+        code = hg_ctl_send_params(ctl, "set node", "", &params, set, sizeof set);
+    return hg_ctl_say_what_stays(code, "set node", set);
+}
+
+/* ---- set upstream ---- */
+
+static int set_upstream(struct hg_ctl *ctl)
+{
+    struct hg_ctl_params params = {hg_ctl_upstream_params, HG_CTL_UPSTREAM_PARAMS, {NULL}};
+    const char *upstream = hg_ctl_upstream_name(ctl, "set");
+    char head[HG_CTL_BUCKET_NAME_MAX + 16], what[HG_CTL_BUCKET_NAME_MAX + 32];
+    char set[HG_CTL_LIST_BYTES] = "", *name, *value;
+    if (upstream == NULL)
+        return HG_CTL_USAGE;
+    for (int i = 2; i < ctl->arg_count; i++) {
+        int code = HG_CTL_OK;
+        if (!hg_ctl_cut(ctl->args[i], &name, &value))
+            return hg_ctl_say(HG_CTL_USAGE, "'%s' is not OPTION=VALUE", ctl->args[i]);
+        if (!hg_ctl_take_param(&params, name, value, &code))
+            code = hg_ctl_say_no_upstream_option(name);
+        if (code != HG_CTL_OK)
+            return code;
+    }
+    if (ctl->arg_count < 3)
+        return hg_ctl_say(HG_CTL_USAGE, "set upstream takes at least one OPTION=VALUE");
+    snprintf(head, sizeof head, "upstream.%s.", upstream);
+    snprintf(what, sizeof what, "set upstream '%s'", upstream);
+    int code = hg_ctl_connect(ctl);
+    if (code == HG_CTL_OK)
+        code = hg_ctl_send_params(ctl, what, head, &params, set, sizeof set);
+    return hg_ctl_say_what_stays(code, what, set);
 }
 
 /* ---- set bucket ---- */
 
-enum { RESERVED, HARD_LIMIT, UNITS };
-static const char *const unit_names[UNITS] = {"reserved", "hard_limit"};
-static const char *const unit_stats[UNITS] = {"throttle_reserved", "throttle_hard_limit"};
-
-/* Options of a bucket that go by SetParam, one by one, as text. */
-static const char *const param_names[] = {"kv_hotkey_throttle_threshold", "hotkey_mode",
-                                          "hotkey_control", "hotkey_tracking"};
-#define PARAMS HG_COUNT_OF(param_names)
+static const char *const unit_stats[HG_CTL_UNITS] = {"throttle_reserved", "throttle_hard_limit"};
 
 struct bucket_change {
     const char *bucket;
-    const char *params[PARAMS]; /* NULL: not given */
-    bool given[UNITS];
-    json_t *units[UNITS]; /* NULL: the default */
+    struct hg_ctl_params params;
+    bool given[HG_CTL_UNITS];
+    json_t *units[HG_CTL_UNITS]; /* NULL: the default */
     bool data_limit_given;
     uint16_t data_limit;
 };
-
-static int say_no_option(const char *name, const char *verb)
-{
-    char list[256] = "";
-    for (size_t p = 0; p < PARAMS; p++) {
-        strncat(list, ", ", sizeof list - strlen(list) - 1);
-        strncat(list, param_names[p], sizeof list - strlen(list) - 1);
-    }
-    return hg_ctl_say(HG_CTL_USAGE,
-                      "'%s' is no option of a bucket that can be %s (accepted: reserved, "
-                      "hard_limit, data_limit%s)",
-                      name, verb, list);
-}
 
 static int parse_data_limit(const char *value, uint16_t *ret)
 {
@@ -154,26 +151,19 @@ static int parse_data_limit(const char *value, uint16_t *ret)
 
 static int parse_bucket_option(struct bucket_change *change, const char *name, const char *value)
 {
-    for (int u = 0; u < UNITS; u++) {
-        if (strcmp(name, unit_names[u]) != 0)
+    for (int u = 0; u < HG_CTL_UNITS; u++) {
+        if (strcmp(name, hg_ctl_unit_names[u]) != 0)
             continue;
         if (change->given[u])
             return hg_ctl_say(HG_CTL_USAGE, "%s is given twice", name);
         change->given[u] = true;
         return parse_units(name, value, &change->units[u]);
     }
-    for (size_t p = 0; p < PARAMS; p++) {
-        if (strcmp(name, param_names[p]) != 0)
-            continue;
-        if (change->params[p] != NULL)
-            return hg_ctl_say(HG_CTL_USAGE, "%s is given twice", name);
-        if (value[0] == '\0')
-            return hg_ctl_say(HG_CTL_USAGE, "%s= has no value (unset bucket takes it back)", name);
-        change->params[p] = value;
-        return HG_CTL_OK;
-    }
+    int code = HG_CTL_OK;
+    if (hg_ctl_take_param(&change->params, name, value, &code))
+        return code;
     if (strcmp(name, "data_limit") != 0)
-        return say_no_option(name, "set");
+        return hg_ctl_say_no_bucket_option(name, "set");
     change->data_limit_given = true;
     return parse_data_limit(value, &change->data_limit);
 }
@@ -196,39 +186,14 @@ static int parse_bucket(struct hg_ctl *ctl, struct bucket_change *change)
     return HG_CTL_OK;
 }
 
-/* What the server says of the bucket now; NULL, and said so with `verb`, when it does not. */
-static json_t *details_of(struct hg_ctl *ctl, const char *verb, const char *bucket, int *ret_code)
-{
-    struct hg_ctl_rows rows = {NULL, 0, 0};
-    char group[200], *refused = NULL;
-    snprintf(group, sizeof group, "bucket_details %s", bucket);
-    *ret_code = hg_ctl_fetch(ctl, group, &rows, &refused);
-    json_t *details = NULL;
-    if (*ret_code == HG_CTL_OK && rows.count > 0)
-        details = json_loadb(rows.row[0].value, rows.row[0].value_len, 0, NULL);
-    if (*ret_code == HG_CTL_REFUSED && verb != NULL)
-        hg_ctl_say(*ret_code, "%s bucket '%s': cannot read its settings: %s", verb, bucket,
-                   refused);
-    else if (*ret_code == HG_CTL_OK && !json_is_object(details))
-        *ret_code =
-            hg_ctl_say(HG_CTL_LOST, "bucket_details '%s': the answer is no JSON object", bucket);
-    if (!json_is_object(details)) {
-        json_decref(details);
-        details = NULL;
-    }
-    hg_ctl_rows_free(&rows);
-    free(refused);
-    return details;
-}
-
 /* A limit that is not named keeps its value: opcode 2a would take it for its default. */
 static int keep_others(struct hg_ctl *ctl, struct bucket_change *change)
 {
     int code = HG_CTL_OK;
-    if (change->given[RESERVED] == change->given[HARD_LIMIT])
+    if (change->given[HG_CTL_RESERVED] == change->given[HG_CTL_HARD_LIMIT])
         return code;
-    json_t *details = details_of(ctl, "set", change->bucket, &code);
-    for (int u = 0; u < UNITS && details != NULL; u++) {
+    json_t *details = hg_ctl_details_of(ctl, "set", change->bucket, &code);
+    for (int u = 0; u < HG_CTL_UNITS && details != NULL; u++) {
         json_t *now = json_object_get(details, unit_stats[u]);
         if (change->given[u])
             continue;
@@ -236,23 +201,9 @@ static int keep_others(struct hg_ctl *ctl, struct bucket_change *change)
             change->units[u] = json_incref(now);
         else
             code = hg_ctl_say(HG_CTL_LOST, "set bucket '%s': the server does not say its %s",
-                              change->bucket, unit_names[u]);
+                              change->bucket, hg_ctl_unit_names[u]);
     }
     json_decref(details);
-    return code;
-}
-
-static int send_param(struct hg_ctl *ctl, const char *bucket, const char *name, const char *value)
-{
-    char path[HG_CTL_BUCKET_NAME_MAX + 64], what[HG_CTL_BUCKET_NAME_MAX + 32];
-    struct hg_ctl_reply reply;
-    snprintf(path, sizeof path, "tenant.%s.%s", bucket, name);
-    snprintf(what, sizeof what, "set bucket '%s'", bucket);
-    struct hg_ctl_request request = {
-        .opcode = HG_OPCODE_SET_PARAM, .key = hg_span_str(path), .value = hg_span_str(value)};
-    int code = hg_ctl_ask(ctl, &request, &reply);
-    if (code == HG_CTL_OK && reply.status != HG_STATUS_SUCCESS)
-        code = hg_ctl_refused(&reply, what);
     return code;
 }
 
@@ -260,182 +211,50 @@ static int send_param(struct hg_ctl *ctl, const char *bucket, const char *name, 
 static int send_units(struct hg_ctl *ctl, const struct bucket_change *change)
 {
     json_t *settings = json_object();
-    for (int u = 0; u < UNITS; u++)
+    for (int u = 0; u < HG_CTL_UNITS; u++)
         if (change->units[u] != NULL)
-            json_object_set(settings, unit_names[u], change->units[u]);
+            json_object_set(settings, hg_ctl_unit_names[u], change->units[u]);
     return hg_ctl_command_json(ctl, HG_OPCODE_SET_BUCKET_THROTTLE, "set", change->bucket, settings);
 }
 
-static void note(char *set, size_t room, const char *name)
-{
-    size_t len = strlen(set);
-    snprintf(set + len, room - len, "%s%s", len > 0 ? ", " : "", name);
-}
-
-/* Each option goes by itself, so one that is refused leaves those before it set: that is said. */
 static int send_bucket(struct hg_ctl *ctl, struct bucket_change *change)
 {
-    char set[256] = "";
+    char set[HG_CTL_LIST_BYTES] = "";
+    char head[HG_CTL_BUCKET_NAME_MAX + 16], what[HG_CTL_BUCKET_NAME_MAX + 32];
+    snprintf(head, sizeof head, "tenant.%s.", change->bucket);
+    snprintf(what, sizeof what, "set bucket '%s'", change->bucket);
     int code = keep_others(ctl, change);
-    if (code == HG_CTL_OK && (change->given[RESERVED] || change->given[HARD_LIMIT])) {
+    if (code == HG_CTL_OK && (change->given[HG_CTL_RESERVED] || change->given[HG_CTL_HARD_LIMIT])) {
         code = send_units(ctl, change);
-        for (int u = 0; code == HG_CTL_OK && u < UNITS; u++)
+        for (int u = 0; code == HG_CTL_OK && u < HG_CTL_UNITS; u++)
             if (change->given[u])
-                note(set, sizeof set, unit_names[u]);
+                hg_ctl_note(set, sizeof set, hg_ctl_unit_names[u]);
     }
     if (code == HG_CTL_OK && change->data_limit_given) {
-        code = send_data_limit(ctl, "set", change->bucket, change->data_limit);
+        code = hg_ctl_send_data_limit(ctl, "set", change->bucket, change->data_limit);
         if (code == HG_CTL_OK)
-            note(set, sizeof set, "data_limit");
+            hg_ctl_note(set, sizeof set, "data_limit");
     }
-    for (size_t p = 0; code == HG_CTL_OK && p < PARAMS; p++) {
-        if (change->params[p] == NULL)
-            continue;
-        code = send_param(ctl, change->bucket, param_names[p], change->params[p]);
-        if (code == HG_CTL_OK)
-            note(set, sizeof set, param_names[p]);
-    }
-    if (code != HG_CTL_OK && set[0] != '\0')
-        code = hg_ctl_say(code, "set bucket '%s': what was set before that stays: %s",
-                          change->bucket, set);
-    return code;
+    if (code == HG_CTL_OK)
+        code = hg_ctl_send_params(ctl, what, head, &change->params, set, sizeof set);
+    return hg_ctl_say_what_stays(code, what, set);
 }
 
 int hg_ctl_set(struct hg_ctl *ctl)
 {
-    struct bucket_change change = {0};
+    struct bucket_change change = {.params = {hg_ctl_bucket_params, HG_CTL_BUCKET_PARAMS, {NULL}}};
     if (hg_ctl_is_of(ctl, "node"))
         return set_node(ctl);
+    if (hg_ctl_is_of(ctl, "upstream"))
+        return set_upstream(ctl);
     if (!hg_ctl_is_of(ctl, "bucket"))
-        return hg_ctl_say(HG_CTL_USAGE, "set takes 'node' or 'bucket'");
+        return hg_ctl_say(HG_CTL_USAGE, "set takes 'node', 'upstream' or 'bucket'");
     int code = parse_bucket(ctl, &change);
     if (code == HG_CTL_OK)
         code = hg_ctl_connect(ctl);
     if (code == HG_CTL_OK)
         code = send_bucket(ctl, &change);
-    for (int u = 0; u < UNITS; u++)
+    for (int u = 0; u < HG_CTL_UNITS; u++)
         json_decref(change.units[u]);
     return code;
-}
-
-/* ---- unset ---- */
-
-#define PATHS_MAX 8
-
-struct paths {
-    const char *path[PATHS_MAX];
-    size_t count;
-    char text[PATHS_MAX][160];
-    const char *what; /* for messages */
-};
-
-static void add_path(struct paths *paths, const char *head, const char *option)
-{
-    char *text = paths->text[paths->count];
-    snprintf(text, sizeof paths->text[0], "%s%s", head, option);
-    for (size_t i = 0; i < paths->count; i++)
-        if (strcmp(paths->path[i], text) == 0)
-            return;
-    paths->path[paths->count++] = text;
-}
-
-/* SetParam with nothing. Two limits may be in each other's way until both are back (a reservation
-   above the hard limit), so what is refused is tried once more after the others. */
-static int unset_paths(struct hg_ctl *ctl, const struct paths *paths)
-{
-    bool done[PATHS_MAX] = {false};
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < paths->count; i++) {
-            struct hg_ctl_request request = {.opcode = HG_OPCODE_SET_PARAM,
-                                             .key = hg_span_str(paths->path[i])};
-            struct hg_ctl_reply reply;
-            if (done[i])
-                continue;
-            int code = hg_ctl_ask(ctl, &request, &reply);
-            if (code != HG_CTL_OK)
-                return code;
-            done[i] = reply.status == HG_STATUS_SUCCESS;
-            bool again = pass == 0 && reply.status == HG_STATUS_EINVAL && paths->count > 1;
-            if (!done[i] && !again)
-                return hg_ctl_refused(&reply, paths->what);
-        }
-    }
-    return HG_CTL_OK;
-}
-
-static int unset_node(struct hg_ctl *ctl)
-{
-    struct paths paths = {.what = "unset node"};
-    for (int i = 1; i < ctl->arg_count; i++) {
-        const struct node_option *option = find_node_option(ctl->args[i]);
-        if (option == NULL)
-            return HG_CTL_USAGE;
-        add_path(&paths, "", option->path);
-    }
-    for (size_t i = 0; ctl->arg_count == 1 && i < HG_COUNT_OF(node_options); i++)
-        add_path(&paths, "", node_options[i].path);
-    int code = hg_ctl_connect(ctl);
-    return code != HG_CTL_OK ? code : unset_paths(ctl, &paths);
-}
-
-/* Whether writes are refused now; false when the server does not say. */
-static bool has_data_limit(struct hg_ctl *ctl, const char *bucket, int *ret_code)
-{
-    json_t *details = details_of(ctl, NULL, bucket, ret_code);
-    const char *status = json_string_value(json_object_get(details, "data_ingress_status"));
-    bool limited = status != NULL && strtoul(status, NULL, 0) != 0;
-    json_decref(details);
-    if (*ret_code == HG_CTL_REFUSED)
-        *ret_code = HG_CTL_OK;
-    return limited;
-}
-
-static bool can_unset(const char *name)
-{
-    for (int u = 0; u < UNITS; u++)
-        if (strcmp(name, unit_names[u]) == 0)
-            return true;
-    for (size_t p = 0; p < PARAMS; p++)
-        if (strcmp(name, param_names[p]) == 0)
-            return true;
-    return false;
-}
-
-static int unset_bucket(struct hg_ctl *ctl)
-{
-    const char *bucket = hg_ctl_bucket_name(ctl, "unset");
-    char head[HG_CTL_BUCKET_NAME_MAX + 16], what[HG_CTL_BUCKET_NAME_MAX + 32];
-    bool data_limit = false;
-    if (bucket == NULL)
-        return HG_CTL_USAGE;
-    snprintf(head, sizeof head, "tenant.%s.", bucket);
-    snprintf(what, sizeof what, "unset bucket '%s'", bucket);
-    struct paths paths = {.what = what};
-    for (int i = 2; i < ctl->arg_count; i++) {
-        if (strcmp(ctl->args[i], "data_limit") == 0)
-            data_limit = true;
-        else if (!can_unset(ctl->args[i]))
-            return say_no_option(ctl->args[i], "unset");
-        else
-            add_path(&paths, head, ctl->args[i]);
-    }
-    for (int u = 0; ctl->arg_count == 2 && u < UNITS; u++)
-        add_path(&paths, head, unit_names[u]);
-    for (size_t p = 0; ctl->arg_count == 2 && p < PARAMS; p++)
-        add_path(&paths, head, param_names[p]);
-    int code = hg_ctl_connect(ctl);
-    if (code == HG_CTL_OK && ctl->arg_count == 2)
-        data_limit = has_data_limit(ctl, bucket, &code);
-    if (code == HG_CTL_OK && data_limit)
-        code = send_data_limit(ctl, "unset", bucket, 0);
-    return code != HG_CTL_OK ? code : unset_paths(ctl, &paths);
-}
-
-int hg_ctl_unset(struct hg_ctl *ctl)
-{
-    if (hg_ctl_is_of(ctl, "node"))
-        return unset_node(ctl);
-    if (hg_ctl_is_of(ctl, "bucket"))
-        return unset_bucket(ctl);
-    return hg_ctl_say(HG_CTL_USAGE, "unset takes 'node' or 'bucket'");
 }

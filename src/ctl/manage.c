@@ -21,6 +21,8 @@ enum {
     FORM_OF_CREDIT_MODE = FORM_TEXT,
     FORM_OF_HOTKEY_MODE = FORM_TEXT,
     FORM_OF_HOTKEY_CONTROL = FORM_TEXT,
+    FORM_OF_TICKET_MODE = FORM_TEXT,
+    FORM_OF_BIND_MODE = FORM_TEXT,
     FORM_OF_REJECT_STATUS = FORM_TEXT,
     FORM_OF_NUMBER = FORM_NUMBER,
     FORM_OF_UNITS = FORM_NUMBER,
@@ -44,7 +46,7 @@ static bool is_settable(const struct tenant_option *option)
 
 static int say_unknown(const char *name)
 {
-    char list[512] = "";
+    char list[600] = "";
     for (size_t i = 0; i < HG_COUNT_OF(tenant_options); i++) {
         if (!is_settable(&tenant_options[i]))
             continue;

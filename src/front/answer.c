@@ -7,6 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "front/bind.h"
+#include "front/gate.h"
 #include "front/table.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
@@ -186,6 +188,8 @@ void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t 
         log_slow(request, total_us, outcome, server);
     if (request->state == HG_REQUEST_SENT)
         hg_counter_sub(&worker->in_flight, 1);
+    if (HG_LIKELY(request->tickets != 0))
+        hg_gate_leave(request, outcome <= HG_OUTCOME_STORE_ERROR);
 }
 
 void hg_answer_usage(struct hg_request *request, struct hg_answer_parts *parts)
@@ -386,7 +390,10 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
 {
     hg_answer_settle_none(request);
     uint16_t status = refusal->status;
-    bool limit = status == HG_STATUS_THROTTLED_TOO_LONG || status == HG_STATUS_HOT_KEY;
+    bool limit = status == HG_STATUS_THROTTLED_TOO_LONG || status == HG_STATUS_HOT_KEY ||
+                 status == HG_STATUS_BIND_THROTTLE;
+    if (HG_UNLIKELY(request->bind_passed))
+        hg_bind_undo(request);
     if (limit && hg_answer_visible_status(request, status) != status) {
         bool silent;
         status = hg_reject_status(request->lane->bucket, request->row, &silent);
@@ -396,6 +403,13 @@ void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refu
         }
     }
     hg_answer_error(request, hg_answer_visible_status(request, status), refusal, NULL);
+}
+
+void hg_answer_evicted(struct hg_request *request, const struct hg_refusal *refusal)
+{
+    static const struct hg_result lost = {.fault = HG_FAULT_LOST};
+    hg_answer_settle(request, &lost);
+    hg_answer_error(request, hg_answer_visible_status(request, refusal->status), refusal, NULL);
 }
 
 /* What the store says, cut to fit. */

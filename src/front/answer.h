@@ -17,6 +17,8 @@ struct hg_refusal {
 /* Tells the outcome of a data request, settles its charge, encodes the reply in the order of the
    session's queue and frees the request. The request is SENT or WAITING. */
 void hg_answer_result(struct hg_request *request, const struct hg_result *result);
+/* One that its store has is answered in the store's place; it is charged as estimated. */
+void hg_answer_evicted(struct hg_request *request, const struct hg_refusal *refusal);
 void hg_answer_refusal(struct hg_request *request, const struct hg_refusal *refusal);
 
 /* Counts a request whose client has gone: what a store has is charged as estimated, what none has

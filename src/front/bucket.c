@@ -31,6 +31,9 @@ void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket)
     hg_list_init(&lane->ready);
     hg_list_init(&lane->ready_node);
     hg_list_init(&lane->used);
+    hg_list_init(&lane->bound);
+    for (unsigned place = 0; place < HG_GATE_PLACES; place++)
+        hg_ticketline_tenant_init(&lane->queues[place]);
 }
 
 struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)

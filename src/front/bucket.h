@@ -17,6 +17,8 @@
 #include "base/span.h"
 #include "core/held.h"
 #include "core/readcost.h"
+#include "core/ticketline.h"
+#include "front/gateshare.h"
 
 #define HG_BUCKET_NAME_MAX      100
 #define HG_TABLE_SESSIONS       100 /* unless it is told otherwise */
@@ -25,6 +27,7 @@
 struct hg_upstream;
 struct hg_hotshare;
 struct hg_hotlist;
+struct hg_bindthrottle;
 struct hg_hottenant;
 
 enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
@@ -46,8 +49,9 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 /* One worker's part of a bucket; written by that worker only. */
 struct hg_lane {
     /* Looked at by every request, as the counters that follow. */
-    struct hg_hotshare *hot;     /* its hot keys of this epoch; NULL: nothing was counted yet */
-    struct hg_hotlist *hot_list; /* its throttled keys; NULL: none */
+    struct hg_hotshare *hot;       /* its hot keys of this epoch; NULL: nothing was counted yet */
+    struct hg_hotlist *hot_list;   /* its throttled keys; NULL: none */
+    struct hg_bindthrottle *binds; /* its evicted keys; NULL: none */
 #define HG_LANE(name, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
@@ -64,7 +68,10 @@ struct hg_lane {
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
-    struct hg_list used;          /* in the worker's list of lanes with users */
+    struct hg_list used;                          /* in the worker's list of lanes with users */
+    struct hg_gate_tally tallies[HG_GATE_PLACES]; /* its tickets */
+    struct hg_ticketline_tenant queues[HG_GATE_PLACES]; /* its requests in line for one */
+    struct hg_list bound;         /* in the worker's list of lanes with evicted keys */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
@@ -78,8 +85,11 @@ struct hg_bucket {
     _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
     char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
-    _Atomic int credit_mode;   /* enum hg_mode */
-    _Atomic int reject_status; /* enum hg_reject */
+    _Atomic int credit_mode;         /* enum hg_mode */
+    _Atomic int reject_status;       /* enum hg_reject */
+    _Atomic int ticket_mode;         /* enum hg_mode */
+    _Atomic int bind_mode;           /* enum hg_mode */
+    _Atomic unsigned bind_min_bytes; /* shorter keys are never evicted or throttled */
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
     _Atomic bool allow_flush;

@@ -20,6 +20,16 @@
 struct hg_worker;
 struct hg_directory_table;
 
+/* Of bind eviction and throttle; see core/bindwatch.h and core/bindthrottle.h. */
+struct hg_bind_settings {
+    uint64_t backlog_us;    /* an upstream's line was not empty for so long: overload */
+    uint32_t threshold_pct; /* of the used slots */
+    uint32_t target_pct;    /* of the tickets: above, the upstream is busy */
+    double decr_per_sec;
+    uint64_t min_age_us; /* of the one request that is evicted when no key qualifies */
+    bool evict_sent_writes;
+};
+
 struct hg_front_settings {
     uint32_t max_frame_bytes;
     uint32_t max_value_bytes;
@@ -32,6 +42,7 @@ struct hg_front_settings {
     uint32_t read_unit_bytes;
     uint32_t write_unit_bytes;
     bool login_required;
+    struct hg_bind_settings bind;
 };
 
 /* A store that tenants are mapped to: one for the process, opened by each worker for itself. */
@@ -49,6 +60,7 @@ struct hg_upstream {
     struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
     /* New settings for an open instance; runs on its worker's thread. */
     void (*refresh)(struct hg_upstream *upstream, struct hg_store *store);
+    struct hg_gateshare *gate;                    /* its tickets */
     void (*retire)(struct hg_upstream *upstream); /* with the last reference */
     void *impl;
 };

@@ -13,6 +13,8 @@
 #include "core/units.h"
 #include "front/answer.h"
 #include "front/dispatch_in.h"
+#include "front/bind.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
 #include "front/job.h"
@@ -94,6 +96,7 @@ static void on_room(struct hg_call *call)
     struct hg_session *session = request->session;
     request->queue_us += session->worker->loop.now_us - request->hold_us;
     session->wait = HG_WAIT_NONE;
+    hg_gate_room_end(request);
     /* At once: who submits again from here keeps his place in the store's queue. */
     hg_session_run_some(session);
 }
@@ -212,7 +215,11 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->value_len = (uint32_t)hg_frame_value(frame).len;
     request->features = (uint16_t)session->features;
     request->state = HG_REQUEST_WAITING;
-    request->admitted = request->impersonated = false;
+    request->admitted = request->impersonated = request->in_backlog = false;
+    request->bind_passed = false;
+    request->tickets = 0;
+    call->ticket = 0;
+    call->quarantine = false;
     request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
     size_t head =
         frame->key.len < sizeof request->key_head ? frame->key.len : sizeof request->key_head;
@@ -256,6 +263,31 @@ static bool refuse_hot_key(struct hg_session *session, struct hg_request *reques
                                  hg_span_str(words.members), HG_SPAN_NONE};
     hg_answer_refusal(request, &refusal);
     return true;
+}
+
+/* ---- evicted keys ---- */
+
+bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request)
+{
+    uint8_t room[HG_HOTKEY_KEY_MAX];
+    struct hg_bindthrottle_key key;
+    struct hg_bind_words words;
+    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
+    if (!hg_bind_of(request, room, &key))
+        return false;
+    switch (hg_bind_decide(session, request->lane, &key, exempt, &words)) {
+    case HG_BIND_REFUSE:
+        hg_answer_refusal(request, &(struct hg_refusal){HG_STATUS_BIND_THROTTLE,
+                                                        HG_OUTCOME_BIND_THROTTLED, words.text,
+                                                        hg_span_str(words.members), HG_SPAN_NONE});
+        return true;
+    case HG_BIND_PASS:
+        request->bind_passed = request->call.quarantine = true;
+        request->bind_change = session->bind_change;
+        return false;
+    default:
+        return false;
+    }
 }
 
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
@@ -315,6 +347,9 @@ static enum hg_step submit_guarded(struct hg_session *session, struct hg_request
 static enum hg_step submit(struct hg_session *session, struct hg_request *request)
 {
     struct hg_worker *worker = session->worker;
+    bool waits;
+    if (HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = store_of(worker, request->lane->bucket);
     if (HG_UNLIKELY(store == NULL)) {
         hg_answer_refusal(request, &no_store);
@@ -358,6 +393,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     request->hold_us = worker->loop.now_us;
     session->waiting = request;
     session->wait = HG_WAIT_ROOM;
+    hg_gate_room_begin(request);
     return HG_STEP_WAIT;
 }
 
@@ -513,6 +549,8 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
         return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
     if (HG_UNLIKELY(lane->hot_list != NULL) && refuse_hot_key(session, request, frame->key))
+        return HG_STEP_NEXT;
+    if (HG_UNLIKELY(lane->binds != NULL) && hg_dispatch_refuse_bind(session, request))
         return HG_STEP_NEXT;
     fill_call(request, frame, blob);
     bool waits;

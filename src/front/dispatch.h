@@ -5,6 +5,8 @@
 
 #include "front/session.h"
 
+struct hg_refusal;
+
 enum hg_step {
     HG_STEP_NEXT,  /* the frame is done with: look at the next */
     HG_STEP_WAIT,  /* its request waits: look at this frame again when the wait is over */
@@ -24,6 +26,9 @@ void hg_dispatch_refuse_waiting(struct hg_session *session);
 
 /* The same if its bucket has been deleted or disabled meanwhile. */
 void hg_dispatch_refuse_ended(struct hg_session *session);
+
+/* Answers a request in its store's place, or one that waits for a ticket or for room. */
+void hg_dispatch_evict(struct hg_request *request, const struct hg_refusal *refusal);
 
 /* Forgets a request that is under way because its client has gone. */
 void hg_dispatch_cancel(struct hg_request *request);

@@ -1,6 +1,7 @@
 // dispatch_end - ends of requests without a result: refused while they wait, or the client gone
 // SPDX-License-Identifier: BSD-3-Clause
 #include "front/dispatch_in.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/table.h"
 
@@ -26,6 +27,8 @@ static void end_wait(struct hg_session *session)
 {
     if (session->wait == HG_WAIT_CREDITS)
         hg_held_leave(session);
+    else if (session->wait == HG_WAIT_TICKET)
+        hg_gate_abandon(session);
     else
         leave_store(session->waiting);
 }
@@ -39,7 +42,7 @@ void hg_dispatch_refuse_waiting(struct hg_session *session)
     /* One that only follows its own client's earlier one, which is under way, will not be long. */
     if (session->wait == HG_WAIT_ROOM && request->follows && !session->closing)
         return;
-    bool credits = session->wait != HG_WAIT_ROOM;
+    bool credits = session->wait != HG_WAIT_ROOM && session->wait != HG_WAIT_TICKET;
     end_wait(session);
     struct hg_refusal refusal = {credits ? HG_STATUS_THROTTLED_TOO_LONG : HG_STATUS_QUEUE_TIMEOUT,
                                  credits ? HG_OUTCOME_THROTTLED_TOO_LONG : HG_OUTCOME_QUEUE_TIMEOUT,
@@ -57,6 +60,17 @@ void hg_dispatch_refuse_ended(struct hg_session *session)
     struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
     end_wait(session);
     hg_answer_refusal(request, &refusal);
+}
+
+void hg_dispatch_evict(struct hg_request *request, const struct hg_refusal *refusal)
+{
+    if (request->session->waiting == request) {
+        end_wait(request->session);
+        hg_answer_refusal(request, refusal);
+    } else {
+        leave_store(request);
+        hg_answer_evicted(request, refusal);
+    }
 }
 
 void hg_dispatch_cancel(struct hg_request *request)

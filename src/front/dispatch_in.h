@@ -22,6 +22,9 @@ enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_
 /* A request at the end of the session's queue, charged with an estimate; NULL: no memory. */
 HG_MUST_USE struct hg_request *hg_dispatch_request(struct hg_session *session,
                                                    const struct hg_frame *frame, enum hg_op op);
+/* Its lane has evicted keys. True: its key is one, the request is none of those that are let
+   through, and it has been refused. */
+HG_MUST_USE bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request);
 /* Why a bucket that is not live refuses. */
 struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket);
 /* The last of the session's requests for the key that a store, or a row, is busy with; or NULL. */

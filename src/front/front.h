@@ -47,7 +47,7 @@ struct hg_job {
        freed by the front end: raw bytes of a value, or with `packets` whole stat packets made by
        hg_job_stat. */
     uint16_t status;
-    char text[512];
+    char text[1024];
     char *body;
     size_t body_len, body_cap;
     bool packets;
@@ -88,6 +88,8 @@ struct hg_front {
     struct hg_mailbox *main;   /* where workers report to */
     uint64_t start_us;
     uint64_t hash_seed; /* random, for hashes of keys */
+    struct hg_gate_holder ingress;
+    _Atomic bool ingress_enabled;
     struct hg_hot_front hot;
     struct hg_cursors cursors; /* sessions of queries */
     const char *version;       /* "N.N.N" */

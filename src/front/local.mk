@@ -1,17 +1,63 @@
 noinst_LIBRARIES += libfront.a
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(XXHASH_CFLAGS)
-libfront_a_SOURCES = src/front/answer.c src/front/answer.h src/front/answer_cost.c src/front/answer_in.h \
-	src/front/answer_session.c src/front/answer_table.c src/front/cursor.c src/front/cursor.h \
-	src/front/reader.c src/front/reader.h src/front/dispatch_in.h src/front/table.c src/front/table.h \
-	src/front/table_batch.c src/front/table_in.h src/front/table_pool.c src/front/table_range.c \
-	src/front/table_row.c src/front/tables.h \
-	src/front/bucket.c src/front/bucket.h src/front/control.c src/front/directory.c \
-	src/front/directory.h src/front/dispatch.c src/front/dispatch.h src/front/dispatch_end.c src/front/front.h \
-	src/front/held.c src/front/held.h src/front/hot.c src/front/hot.h src/front/hotmem.c \
-	src/front/hotmem.h src/front/hotshare.c src/front/hotshare.h src/front/job.c src/front/job.h src/front/lane.def \
-	src/front/directory_families.c \
-	src/front/directory.h src/front/dispatch.c src/front/dispatch.h src/front/front.h \
-	src/front/held.c src/front/held.h src/front/hot.h src/front/job.c src/front/job.h src/front/lane.def \
-	src/front/listener.c src/front/listener.h src/front/outcome.def src/front/request.h \
-	src/front/session.c src/front/session.h src/front/session_identity.c src/front/worker.c \
-	src/front/worker.h src/front/worker_stats.h
+libfront_a_SOURCES =
+libfront_a_SOURCES += src/front/answer.c
+libfront_a_SOURCES += src/front/answer.h
+libfront_a_SOURCES += src/front/answer_cost.c
+libfront_a_SOURCES += src/front/answer_in.h
+libfront_a_SOURCES += src/front/answer_session.c
+libfront_a_SOURCES += src/front/answer_table.c
+libfront_a_SOURCES += src/front/bind.c
+libfront_a_SOURCES += src/front/bind.h
+libfront_a_SOURCES += src/front/bindboard.h
+libfront_a_SOURCES += src/front/bucket.c
+libfront_a_SOURCES += src/front/bucket.h
+libfront_a_SOURCES += src/front/control.c
+libfront_a_SOURCES += src/front/cursor.c
+libfront_a_SOURCES += src/front/cursor.h
+libfront_a_SOURCES += src/front/directory.c
+libfront_a_SOURCES += src/front/directory.h
+libfront_a_SOURCES += src/front/directory_families.c
+libfront_a_SOURCES += src/front/dispatch.c
+libfront_a_SOURCES += src/front/dispatch.h
+libfront_a_SOURCES += src/front/dispatch_end.c
+libfront_a_SOURCES += src/front/dispatch_in.h
+libfront_a_SOURCES += src/front/evict.c
+libfront_a_SOURCES += src/front/evict.h
+libfront_a_SOURCES += src/front/front.h
+libfront_a_SOURCES += src/front/gate.c
+libfront_a_SOURCES += src/front/gate.def
+libfront_a_SOURCES += src/front/gate.h
+libfront_a_SOURCES += src/front/gateshare.c
+libfront_a_SOURCES += src/front/gateshare.h
+libfront_a_SOURCES += src/front/held.c
+libfront_a_SOURCES += src/front/held.h
+libfront_a_SOURCES += src/front/hot.c
+libfront_a_SOURCES += src/front/hot.h
+libfront_a_SOURCES += src/front/hotmem.c
+libfront_a_SOURCES += src/front/hotmem.h
+libfront_a_SOURCES += src/front/hotshare.c
+libfront_a_SOURCES += src/front/hotshare.h
+libfront_a_SOURCES += src/front/job.c
+libfront_a_SOURCES += src/front/job.h
+libfront_a_SOURCES += src/front/lane.def
+libfront_a_SOURCES += src/front/listener.c
+libfront_a_SOURCES += src/front/listener.h
+libfront_a_SOURCES += src/front/outcome.def
+libfront_a_SOURCES += src/front/reader.c
+libfront_a_SOURCES += src/front/reader.h
+libfront_a_SOURCES += src/front/request.h
+libfront_a_SOURCES += src/front/session.c
+libfront_a_SOURCES += src/front/session.h
+libfront_a_SOURCES += src/front/session_identity.c
+libfront_a_SOURCES += src/front/table.c
+libfront_a_SOURCES += src/front/table.h
+libfront_a_SOURCES += src/front/table_batch.c
+libfront_a_SOURCES += src/front/table_in.h
+libfront_a_SOURCES += src/front/table_pool.c
+libfront_a_SOURCES += src/front/table_range.c
+libfront_a_SOURCES += src/front/table_row.c
+libfront_a_SOURCES += src/front/tables.h
+libfront_a_SOURCES += src/front/worker.c
+libfront_a_SOURCES += src/front/worker.h
+libfront_a_SOURCES += src/front/worker_stats.h

@@ -1,7 +1,8 @@
 // request - one request of a client, from its admission to its reply
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   decided ─► WAITING (credits, room) ─► SENT ─► answered, or DONE (encoded, waits for its turn)
+//   decided ─► WAITING (credits, tickets, room) ─► SENT ─► answered, or DONE (encoded, waits for
+//   its turn)
 //
 // A session's requests form a queue in the order of arrival; replies leave in that order. Only the
 // last of the queue can be waiting, and nothing behind a waiting request has been looked at.
@@ -13,6 +14,7 @@
 #include "front/bucket.h"
 #include "proto/opcode.h"
 
+struct hg_gate_line;
 struct hg_guard;
 struct hg_session;
 struct hg_table;
@@ -38,6 +40,11 @@ struct hg_request {
     struct hg_table *table; /* of a table request that is not answered; else NULL */
     struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;
+    struct hg_gate_line *gate;        /* whose execution ticket it has */
+    struct hg_list run;               /* in its gate's list, while it has an execution ticket */
+    uint64_t ticket_us;               /* has that since */
+    double bind_change;               /* that its passing the bind throttle made to X */
+    uint32_t bind_hash;               /* of a table request: that of front/hot for its row */
     uint64_t start_us;                /* first looked at */
     uint64_t hold_us;                 /* began to wait (credits, then room) */
     uint64_t throttle_us;             /* was held for credits */
@@ -52,6 +59,9 @@ struct hg_request {
     bool impersonated;
     bool follows; /* waits for room behind an earlier request of its client for the same key */
     bool unmetered;
+    bool bind_passed;   /* it is the one in X for its key */
+    bool in_backlog;    /* waits for room, and is counted so */
+    uint8_t tickets;    /* HG_TICKETS_*, see gate.h */
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];
 };

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "front/dispatch.h"
+#include "front/gate.h"
 #include "front/held.h"
 
 #define READ_BYTES    65536
@@ -193,8 +195,11 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
             continue;
         }
         enum hg_step step = hg_dispatch(session, &frame, blob);
-        if (step == HG_STEP_WAIT)
+        if (step == HG_STEP_WAIT) {
+            if (session->backlog_us == 0)
+                session->backlog_us = session->worker->loop.now_us;
             return at;
+        }
         if (step == HG_STEP_DEFER) {
             pause_session(session);
             return at;
@@ -225,6 +230,18 @@ static void keep(struct hg_session *session, const uint8_t *bytes, size_t len, u
     hg_blob_unref(old);
 }
 
+/* Everything that has been read was looked at: is there nothing unread either? Then what comes from
+   now on is young. `drained`: the last read found less than it had room for. */
+static void settle_backlog(struct hg_session *session, bool drained)
+{
+    int unread = 0;
+    if (HG_LIKELY(session->backlog_us == 0) || session->dead || session->wait != HG_WAIT_NONE ||
+        session->paused || !hg_list_empty(&session->ready))
+        return;
+    if (drained || ioctl(session->fd, FIONREAD, &unread) != 0 || unread == 0)
+        session->backlog_us = 0;
+}
+
 static void settle_state(struct hg_session *session)
 {
     if (session->dead)
@@ -252,6 +269,7 @@ static void run(struct hg_session *session, unsigned budget)
         }
         hg_blob_unref(in);
     }
+    settle_backlog(session, false);
     settle_state(session);
 }
 
@@ -327,6 +345,7 @@ static void read_more(struct hg_session *session, bool in_line)
         size_t done =
             eat(session, worker->scratch, have, NULL, frame_budget(session, in_line), &need);
         keep(session, worker->scratch + done, have - done, need);
+        settle_backlog(session, n < READ_BYTES);
     }
     settle_state(session);
 }
@@ -411,6 +430,7 @@ void hg_session_close(struct hg_session *session)
     close(session->fd);
     session->fd = -1;
     hg_held_leave(session);
+    hg_gate_abandon(session);
     while (session->first != NULL) {
         struct hg_request *request = session->first;
         session->first = request->next;

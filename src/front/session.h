@@ -34,6 +34,7 @@
 enum hg_wait {
     HG_WAIT_NONE,
     HG_WAIT_CREDITS, /* in its lane's list of held sessions */
+    HG_WAIT_TICKET,  /* in a holder's line */
     HG_WAIT_ROOM,    /* in its store's queue */
     HG_WAIT_JOB      /* the process answers */
 };
@@ -55,8 +56,12 @@ struct hg_session {
 
     struct hg_request *first, *last; /* under way, in order */
     uint32_t queue_len;
-    struct hg_request *waiting; /* the last one, if it waits for credits or room */
-    uint64_t keys_pending;      /* bit (hash & 63) of every key under way */
+    struct hg_request *waiting;         /* the last one, if it waits for credits, tickets or room */
+    struct hg_gate_line *in_line;       /* that it waits in; else NULL */
+    struct hg_ticketline_waiter waiter; /* there */
+    double bind_change;                 /* of the last request that passed a bind throttle */
+    uint64_t backlog_us;   /* bytes may lie unread since; 0: all was read and looked at */
+    uint64_t keys_pending; /* bit (hash & 63) of every key under way */
     struct hg_out out;
     uint32_t reply_peak; /* recent reply bytes, decaying: the window comes from it */
 

@@ -3,6 +3,7 @@
 #include "front/table.h"
 
 #include "core/units.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/table_in.h"
 #include "proto/hello.h"
@@ -105,11 +106,12 @@ static bool exempt(const struct hg_session *session)
     return session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
 }
 
-uint16_t hg_table_hot_status(const struct hg_session *session, const struct hg_opcode_row *row)
+uint16_t hg_table_key_status(const struct hg_session *session, const struct hg_opcode_row *row,
+                             uint16_t status)
 {
     bool silent;
     if (session->features & (HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING))
-        return HG_STATUS_HOT_KEY;
+        return status;
     return hg_reject_status(session->lane->bucket, row, &silent);
 }
 
@@ -256,6 +258,10 @@ static enum hg_step run(struct hg_session *session, struct hg_request *request)
     struct hg_table *table = request->table;
     struct hg_worker *worker = session->worker;
     struct hg_refusal why;
+    bool waits;
+    /* The end of a session touches no store. */
+    if (table->kind != HG_TABLE_END && HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = hg_dispatch_store(worker, request->lane->bucket, &why);
     if (store == NULL) {
         hg_table_answer_refusal(table, &why);
@@ -289,7 +295,9 @@ static void name_row(struct hg_request *request, struct hg_table *table, struct 
         (void)hg_tablemsg_point(&table->msg, &row);
     else if (table->kind == HG_TABLE_ATOMIC)
         row = hg_table_item_row(&table->msg, 0);
+    uint8_t room[HG_HOTKEY_KEY_MAX];
     request->call.key_hash = hg_table_row_hash(table, row);
+    request->bind_hash = hg_hot_key(request->session->worker, table->msg.table, row, room).hash;
     request->key_len = (uint16_t)row.len;
     size_t head = row.len < sizeof request->key_head ? row.len : sizeof request->key_head;
     if (head > 0)
@@ -310,6 +318,8 @@ static enum hg_step admit(const struct incoming *in, struct hg_table *table)
     if (is_batch(in->op))
         hg_table_estimate_batch(table, request);
     bool waits;
+    if (HG_UNLIKELY(request->lane->binds != NULL) && hg_dispatch_refuse_bind(in->session, request))
+        return HG_STEP_NEXT;
     if (table->kind != HG_TABLE_END && !hg_held_admit(in->session, request, &waits))
         return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     request->admitted = true;

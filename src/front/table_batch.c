@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "front/bind.h"
 #include "front/table_in.h"
 
 #define RESULT_BYTES 32 /* of a result in a reply, beside its columns or cells */
@@ -18,26 +19,50 @@ static bool is_refused(const struct hg_table *table, size_t index)
     return table->results[index].status != HG_STATUS_SUCCESS;
 }
 
-bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
-                          const struct hg_opcode_row *row)
+/* Is an item refused because its key is hot, or was evicted? Then *ret_text says why. */
+static uint16_t judge_item(struct hg_table *table, struct hg_session *session, size_t index,
+                           char *text, size_t text_bytes)
 {
     struct hg_worker *worker = table->worker;
     struct hg_lane *lane = session->lane;
+    struct hg_span row = hg_table_item_row(&table->msg, index);
+    enum hg_hot_type type = (enum hg_hot_type)hg_op_rows[hg_table_item_op(&table->msg, index)].hot;
+    uint8_t room[HG_HOTKEY_KEY_MAX];
+    unsigned percent;
+    struct hg_hotkey_key key = hg_hot_key(worker, table->msg.table, row, room);
+    if (hg_hot_refuses(worker, lane, &key, table->exempt, &percent)) {
+        struct hg_hot_words words;
+        hg_hot_explain(worker, lane, type, percent, &words);
+        snprintf(text, text_bytes, "%s", words.text);
+        return HG_STATUS_HOT_KEY;
+    }
+    unsigned min_bytes = atomic_load_explicit(&lane->bucket->bind_min_bytes, memory_order_relaxed);
+    struct hg_bind_words words;
+    struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
+    if (lane->binds == NULL || row.len < min_bytes ||
+        hg_bind_decide(session, lane, &bind, table->exempt, &words) != HG_BIND_REFUSE)
+        return HG_STATUS_SUCCESS;
+    snprintf(text, text_bytes, "%s", words.text);
+    return HG_STATUS_BIND_THROTTLE;
+}
+
+bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
+                          const struct hg_opcode_row *row)
+{
+    const struct hg_lane *lane = session->lane;
     const struct hg_tablemsg *msg = &table->msg;
     table->results = hg_arena_array(&table->arena, msg->item_count, sizeof *table->results);
     if (table->results == NULL)
         return false;
-    for (size_t i = 0; lane->hot_list != NULL && i < msg->item_count; i++) {
-        uint8_t room[HG_HOTKEY_KEY_MAX];
-        unsigned percent;
-        struct hg_hotkey_key key = hg_hot_key(worker, msg->table, hg_table_item_row(msg, i), room);
-        if (!hg_hot_refuses(worker, lane, &key, table->exempt, &percent))
+    if (HG_LIKELY(lane->hot_list == NULL && lane->binds == NULL))
+        return true;
+    for (size_t i = 0; i < msg->item_count; i++) {
+        char text[256];
+        uint16_t status = judge_item(table, session, i, text, sizeof text);
+        if (status == HG_STATUS_SUCCESS)
             continue;
-        struct hg_hot_words words;
-        hg_hot_explain(worker, lane, (enum hg_hot_type)hg_op_rows[hg_table_item_op(msg, i)].hot,
-                       percent, &words);
-        table->results[i].status = hg_table_hot_status(session, row);
-        table->results[i].text = hg_arena_copy(&table->arena, hg_span_str(words.text));
+        table->results[i].status = hg_table_key_status(session, row, status);
+        table->results[i].text = hg_arena_copy(&table->arena, hg_span_str(text));
         if (table->results[i].text.at == NULL)
             return false;
     }

@@ -130,8 +130,9 @@ HG_MUST_USE bool hg_table_judge_batch(struct hg_table *table, struct hg_session 
 /* What the items that were not refused are likely to cost. */
 void hg_table_estimate_batch(const struct hg_table *table, struct hg_request *request);
 void hg_table_run_batch(struct hg_table *table);
-/* The status of a hot key's refusal for this client. */
-uint16_t hg_table_hot_status(const struct hg_session *session, const struct hg_opcode_row *row);
+/* The status that this client gets for an item that is refused for its key. */
+uint16_t hg_table_key_status(const struct hg_session *session, const struct hg_opcode_row *row,
+                             uint16_t status);
 
 /* ---- table_range.c ---- */
 

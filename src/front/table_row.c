@@ -114,6 +114,8 @@ bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op
         .api = table->msg.api,
         .tenant_id = bucket->tenant_id,
         .identity = hg_bucket_identity(bucket),
+        .ticket = request->call.ticket,
+        .quarantine = request->call.quarantine,
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
         .key = hg_span(slot->key, len),
         .key_hash = (uint32_t)XXH3_64bits_withSeed(slot->key, len, worker->front->hash_seed),

@@ -12,7 +12,9 @@
 #include "back/rows.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/bind.h"
 #include "front/dispatch.h"
+#include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
 #include "front/request.h"
@@ -44,6 +46,7 @@ static void on_ready(struct hg_hook *hook)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, ready_hook);
     hg_held_pass_wanted(worker);
+    hg_gates_serve(worker);
     struct hg_list lanes;
     hg_list_init(&lanes);
     hg_list_splice(&lanes, &worker->ready_lanes);
@@ -88,6 +91,12 @@ static void release_lanes(struct hg_worker *worker)
     }
 }
 
+static void free_gate(struct hg_worker *worker, unsigned slot)
+{
+    hg_gate_free(worker->gates[slot]);
+    worker->gates[slot] = NULL;
+}
+
 static void close_drained_stores(struct hg_worker *worker)
 {
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX && worker->stores_draining > 0; slot++) {
@@ -97,7 +106,10 @@ static void close_drained_stores(struct hg_worker *worker)
         /* Rows may wait before their gates, where the store does not know of them. */
         if (!store->ops->drained(store) || hg_rows_uses(worker->tables.rows, store))
             continue;
+        if (!hg_list_empty(&worker->gates[slot]->running))
+            continue;
         store->ops->free(store);
+        free_gate(worker, slot);
         worker->draining_stores[slot] = NULL;
         worker->stores_draining--;
         hg_upstream_unref(worker->draining_of[slot]);
@@ -128,6 +140,9 @@ static void on_timer(struct hg_timer *timer)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
     hg_held_expire(worker);
+    hg_gates_publish(worker);
+    if (worker->timer_count % 2 == 0)
+        hg_binds_sweep(worker);
     hg_tables_tick(worker);
     if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
         return;
@@ -159,9 +174,17 @@ struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *u
         return store;
     if (store != NULL)
         return NULL; /* the slot's former owner has not let go yet */
-    store = upstream->open(upstream, worker);
-    if (store == NULL)
+    struct hg_gate *gate = worker->gates[upstream->slot];
+    if (gate == NULL)
+        gate = hg_gate_new(worker, upstream);
+    store = gate != NULL ? upstream->open(upstream, worker) : NULL;
+    if (store == NULL) {
+        if (gate != worker->gates[upstream->slot])
+            hg_gate_free(gate);
         return NULL;
+    }
+    store->on_strand = hg_gate_on_strand;
+    store->strand_ctx = worker->gates[upstream->slot] = gate;
     worker->stores[upstream->slot] = store;
     worker->store_of[upstream->slot] = hg_upstream_ref(upstream);
     return store;
@@ -359,11 +382,13 @@ void hg_worker_close(struct hg_worker *worker)
 {
     worker->stopping = true; /* letters may still come, and find nothing to do */
     hg_hot_close(worker);
+    hg_binds_close(worker);
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         close_store(&worker->stores[slot], &worker->store_of[slot]);
         close_store(&worker->draining_stores[slot], &worker->draining_of[slot]);
+        free_gate(worker, slot);
     }
     worker->stores_draining = 0;
     while (!hg_list_empty(&worker->dead))
@@ -385,6 +410,8 @@ static void *run(void *arg)
 static void free_parts(struct hg_worker *worker)
 {
     hg_loop_timer_fini(&worker->timer);
+    hg_gates_close(worker);
+    hg_binds_free(worker);
     hg_tables_close(worker);
     hg_directory_unref(worker->directory);
     hg_out_pool_fini(&worker->outs);
@@ -426,6 +453,10 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
     hg_loop_hook(&worker->loop, HG_STAGE_CLIENTS, &worker->client_hook, on_clients);
     hg_loop_hook(&worker->loop, HG_STAGE_CLEANUP, &worker->cleanup_hook, on_cleanup);
     rc = hg_loop_timer_init(&worker->loop, &worker->timer, HG_WORKER_TIMER_US, on_timer);
+    if (rc == 0)
+        rc = hg_gates_open(worker);
+    if (rc == 0)
+        rc = hg_binds_open(worker);
     if (rc == 0)
         rc = hg_tables_open(worker);
     if (rc == 0)

@@ -10,6 +10,7 @@
 
 #include "base/hist.h"
 #include "base/slab.h"
+#include "front/bindboard.h"
 #include "front/directory.h"
 #include "front/front.h"
 #include "front/hotshare.h"
@@ -69,6 +70,15 @@ struct hg_worker {
     struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, drain_letter;
+    struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of stores that are open, or drain */
+    struct hg_gate_line *ingress;
+    struct hg_list lines_waiting; /* lines with somebody in them */
+    struct hg_timer line_timer;
+    bool line_timer_armed;
+    struct hg_list lanes_bound; /* lanes with evicted keys */
+    struct hg_bind_board bind_board;
+    struct hg_letter gate_letter;
+    _Atomic bool gate_posted;
     struct hg_hot_worker hot;
     struct hg_tables tables;
     _Atomic bool tick_posted;

@@ -52,8 +52,7 @@ static void prepare(struct hg_load_lane *lane)
         hg_wire_put_header(frame->bytes, info->opcode, tenant->key_bytes, extras, 0);
         frame->digits_end = HG_WIRE_HEADER + extras + tenant->key_bytes;
         frame->len = frame->digits_end;
-        hg_gen_put_key(frame->bytes + HG_WIRE_HEADER + extras, tenant->key_prefix, info->space,
-                       tenant->key_bytes, 0);
+        hg_lane_put_key(tenant, info->space, 0, frame->bytes + HG_WIRE_HEADER + extras);
 
         bool has_flags = op == HG_LOAD_GET || op == HG_LOAD_GAT || op == HG_LOAD_TOUCH;
         uint8_t begin[8] = {HG_WIRE_RESPONSE, info->opcode, 0, 0, has_flags ? 4 : 0};
@@ -236,14 +235,14 @@ static ssize_t answer(struct hg_load_conn *conn, const uint8_t *at, size_t len, 
         memcpy(&begin, at, sizeof begin);
         bool plain = begin == lane->expected[op] && memcmp(at + HG_WIRE_AT_OPAQUE, &opaque, 4) == 0;
         enum hg_load_outcome outcome;
+        hg_lane_aim(lane, pending->measured);
         if (HG_LIKELY(plain && body_bytes >= at[HG_WIRE_AT_EXTRAS_BYTES])) {
             outcome = judge_success(lane, op, pending->key, at, body_bytes);
         } else {
             outcome = check_slowly(lane, pending, opaque, at, body_bytes);
         }
         uint32_t slot = hg_load_status_slot(hg_get_u16(at + HG_WIRE_AT_STATUS));
-        hg_lane_tell(lane, op, outcome, slot, now_ns - pending->sent_ns);
-        hg_lane_tell_series(lane, pending->group, outcome, slot, now_ns);
+        hg_lane_tell(lane, pending, outcome, slot, now_ns);
         conn->head++;
         at += HG_WIRE_HEADER + (size_t)body_bytes;
     }

@@ -58,9 +58,17 @@ void hg_load_conn_lose(struct hg_load_conn *conn, const char *format, ...)
         fprintf(stderr, "headgate-load: tenant '%s': lost a connection to '%s': %s\n",
                 lane->tenant->name, lane->tenant->server, reason);
     }
-    hg_counter_add(&lane->into->lost, 1);
-    hg_counter_add(&lane->into->unanswered, hg_load_conn_unanswered(conn));
+    hg_counter_add(&lane->phase->lost, 1);
     lane->worker->unanswered -= hg_load_conn_unanswered(conn);
+    for (uint32_t number = conn->head; number != conn->tail; number++) {
+        const struct hg_load_pending *pending = &conn->ring[number & conn->mask];
+        hg_lane_aim(lane, pending->measured);
+        hg_counter_add(&lane->into->unanswered, 1);
+        if (pending->group > 0) {
+            enum hg_series_group group = (enum hg_series_group)(pending->group - 1);
+            hg_series_tally(&lane->series, group, lane->worker->now_ns)->unanswered++;
+        }
+    }
     lane->worker->alive--;
     lane->alive--;
     conn->head = conn->tail;
@@ -103,72 +111,74 @@ static ssize_t put_bytes(struct hg_load_conn *conn, const uint8_t *at, size_t le
     return n;
 }
 
-static void stand_in_row(struct hg_load_conn *conn)
+/* Counts what is sent in an open loop or a series. */
+static void note_apart(struct hg_load_lane *lane, const struct hg_load_pending *pending)
 {
-    struct hg_load_lane *lane = conn->lane;
-    if (conn->is_paced) {
-        return;
+    if (lane->is_open && lane->mode == HG_LANE_MIX) {
+        hg_lane_aim(lane, pending->measured);
+        hg_counter_add(&lane->into->sent, 1);
+        hg_hist_record(&lane->into->late, pending->sent_ns - pending->due_ns, 1);
     }
-    conn->is_paced = true;
-    conn->paced_next = NULL;
-    if (lane->paced_first == NULL) {
-        lane->paced_first = conn;
-    } else {
-        lane->paced_last->paced_next = conn;
+    if (pending->group > 0) {
+        enum hg_series_group group = (enum hg_series_group)(pending->group - 1);
+        hg_series_tally(&lane->series, group, pending->sent_ns)->sent++;
     }
-    lane->paced_last = conn;
 }
 
-/* Composes requests up to the depth or a full buffer; returns their bytes. */
-static size_t compose_batch(struct hg_load_conn *conn, uint64_t now_ns)
+/* Composes at most `most` requests, up to the depth or a full buffer; returns their bytes. */
+static size_t compose_batch(struct hg_load_conn *conn, uint64_t now_ns, uint64_t most)
 {
     struct hg_load_lane *lane = conn->lane;
     struct hg_load_worker *worker = lane->worker;
     const struct hg_load_codec *codec = lane->codec;
     size_t bytes = 0;
     uint32_t first = conn->tail;
-    while (hg_load_conn_unanswered(conn) < conn->depth && bytes < worker->out_soft) {
-        enum hg_load_op op;
-        uint32_t key;
-        if (!hg_lane_next(lane, now_ns, &op, &key)) {
-            if (lane->pace_ns > 0 && lane->mode == HG_LANE_MIX) {
-                stand_in_row(conn);
-            }
+    while (hg_load_conn_unanswered(conn) < conn->depth && bytes < worker->out_soft &&
+           conn->tail - first < most) {
+        struct hg_load_pending *pending = &conn->ring[conn->tail & conn->mask];
+        if (!hg_lane_next(lane, now_ns, pending)) {
             break;
         }
-        struct hg_load_pending *pending = &conn->ring[conn->tail & conn->mask];
         pending->sent_ns = now_ns;
-        pending->key = key;
-        pending->op = (uint8_t)op;
-        pending->group = 0;
-        if (lane->in_series) {
-            enum hg_series_group group = hg_lane_group(lane, op, key);
-            pending->group = (uint8_t)(1 + group);
-            hg_series_sent(&lane->series, group, now_ns);
+        if (HG_UNLIKELY(lane->is_open || pending->group > 0)) {
+            note_apart(lane, pending);
         }
-        bytes += codec->compose(lane, op, key, conn->tail + conn->salt, worker->out + bytes);
+        bytes += codec->compose(lane, (enum hg_load_op)pending->op, pending->key,
+                                conn->tail + conn->salt, worker->out + bytes);
         conn->tail++;
     }
     worker->unanswered += conn->tail - first;
+    if (!lane->is_open && lane->mode == HG_LANE_MIX) {
+        hg_counter_add(&lane->into->intended, conn->tail - first);
+        hg_counter_add(&lane->into->sent, conn->tail - first);
+    }
     return bytes;
 }
 
-void hg_load_conn_send(struct hg_load_conn *conn, uint64_t now_ns)
+void hg_load_conn_send_some(struct hg_load_conn *conn, uint64_t now_ns, uint64_t most)
 {
-    const uint8_t *out = conn->lane->worker->out;
-    while (conn->fd >= 0 && conn->out_bytes == 0) {
-        size_t bytes = compose_batch(conn, now_ns);
+    struct hg_load_lane *lane = conn->lane;
+    const uint8_t *out = lane->worker->out;
+    while (conn->fd >= 0 && conn->out_bytes == 0 && hg_load_conn_unanswered(conn) < conn->depth) {
+        uint32_t first = conn->tail;
+        size_t bytes = compose_batch(conn, now_ns, most);
         if (bytes == 0) {
+            if ((lane->has_pace || lane->is_open) && lane->mode == HG_LANE_MIX) {
+                hg_lane_enter_row(lane, conn);
+            }
             return;
         }
+        most -= conn->tail - first;
         ssize_t n = put_bytes(conn, out, bytes);
         if (n >= 0 && (size_t)n < bytes) {
             keep_unsent(conn, out + n, bytes - (size_t)n);
         }
-        if (hg_load_conn_unanswered(conn) == conn->depth) {
-            return;
-        }
     }
+}
+
+void hg_load_conn_send(struct hg_load_conn *conn, uint64_t now_ns)
+{
+    hg_load_conn_send_some(conn, now_ns, UINT64_MAX);
 }
 
 void hg_load_conn_on_writable(struct hg_load_conn *conn, uint64_t now_ns)

@@ -3,7 +3,8 @@
 //
 // Closed loop: `depth` requests are kept unanswered. What one read answers is replaced in one
 // write, so a turn of a connection costs one recv, one send and one look at the clock, whatever the
-// depth.
+// depth. Open loop (load/open.h): at most `depth` requests are unanswered; a connection that has
+// room and nothing to send stands in its lane's row.
 //
 // Reads go to a buffer of the thread that stays warm in its cache; only the beginning of a reply
 // whose end is missing is kept here. Writes likewise: only what the socket did not take.
@@ -19,12 +20,14 @@
 
 struct hg_load_lane;
 
-/* A request that is unanswered. */
+/* A request that is unanswered, or in an open loop waits to be sent. */
 struct hg_load_pending {
     uint64_t sent_ns;
+    uint64_t due_ns; /* what its latency counts from: in a closed loop when it was sent */
     uint32_t key;
-    uint8_t op;
-    uint8_t group; /* 1 + enum hg_series_group; 0: not counted in a series */
+    uint8_t op;       /* enum hg_load_op */
+    uint8_t group;    /* 1 + enum hg_series_group; 0: not counted in a series */
+    uint8_t measured; /* of an open loop: due in the measured part */
 };
 
 struct hg_load_conn {
@@ -59,6 +62,9 @@ static inline uint32_t hg_load_conn_unanswered(const struct hg_load_conn *conn)
 
 /* Sends what the lane has for it, up to the depth. */
 void hg_load_conn_send(struct hg_load_conn *conn, uint64_t now_ns);
+
+/* The same, but at most so many requests. */
+void hg_load_conn_send_some(struct hg_load_conn *conn, uint64_t now_ns, uint64_t most);
 
 /* The socket has something to read, or broke. Checks the replies, then sends again. */
 void hg_load_conn_on_readable(struct hg_load_conn *conn);

@@ -31,6 +31,7 @@ ssize_t hg_load_lines_answer(const struct hg_load_lines *lines, struct hg_load_c
         ssize_t whole = (ssize_t)line_len + 2;
         uint16_t status = 0;
         enum hg_load_outcome outcome;
+        hg_lane_aim(lane, pending->measured);
         if (lines->is_value(reply, line_len)) {
             whole = lines->answer_value(lane, pending, reply, line_len, left, &outcome);
             if (whole < 0) {
@@ -42,8 +43,7 @@ ssize_t hg_load_lines_answer(const struct hg_load_lines *lines, struct hg_load_c
         } else {
             outcome = lines->answer_line(lane, pending, reply, line_len, &status);
         }
-        hg_lane_tell(lane, op, outcome, hg_load_status_slot(status), now_ns - pending->sent_ns);
-        hg_lane_tell_series(lane, pending->group, outcome, hg_load_status_slot(status), now_ns);
+        hg_lane_tell(lane, pending, outcome, hg_load_status_slot(status), now_ns);
         conn->head++;
         used += (size_t)whole;
     }

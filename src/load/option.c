@@ -136,6 +136,44 @@ static bool set_numeric(const struct hg_option_place *place, const struct hg_opt
     return true;
 }
 
+const char *const hg_load_arrivals_names[] = {[HG_ARRIVALS_CLOSED] = "closed",
+                                              [HG_ARRIVALS_STEADY] = "steady",
+                                              [HG_ARRIVALS_POISSON] = "poisson"};
+
+static bool set_arrivals(const char *text, enum hg_arrivals_kind *field)
+{
+    for (int i = HG_ARRIVALS_CLOSED; i <= HG_ARRIVALS_POISSON; i++) {
+        if (strcmp(text, hg_load_arrivals_names[i]) == 0) {
+            *field = (enum hg_arrivals_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Seconds up to which a rate can have steps. */
+#define STEP_SECONDS_MAX 1000000
+
+static bool set_rate(const struct hg_option_place *place, const struct hg_option_row *row,
+                     const char *text, struct hg_rate *field)
+{
+    switch (hg_rate_parse(text, row->max, STEP_SECONDS_MAX, field)) {
+    case HG_RATE_FINE:
+        return true;
+    case HG_RATE_NO_START:
+        return complain_value(place, row, text, "a first rate without a time, or from second 0 on");
+    case HG_RATE_NO_ORDER:
+        return complain_value(place, row, text, "each time to be later than the one before it");
+    case HG_RATE_TOO_MANY:
+        return complain_value(place, row, text, "at most %d rates", HG_RATE_STEPS_MAX);
+    default:
+        return complain_value(place, row, text,
+                              "numbers from 0 to %.0f, or " HG_RATE_MAX_WORD
+                              ", as in 500 or 500@0,2000@5.5",
+                              row->max);
+    }
+}
+
 const char *const hg_load_protocol_names[] = {
     [HG_LOAD_BINARY] = "binary", [HG_LOAD_TEXT] = "text", [HG_LOAD_RESP] = "resp"};
 
@@ -179,6 +217,11 @@ static bool set_lists(const struct hg_option_place *place, const struct hg_optio
     case HG_OPTION_OPERATION:
         return hg_load_parse_operation(text, field) ||
                complain_value(place, row, text, "one of %s", list_operations(list));
+    case HG_OPTION_ARRIVALS:
+        return set_arrivals(text, field) ||
+               complain_value(place, row, text, "closed, steady or poisson");
+    case HG_OPTION_RATE:
+        return set_rate(place, row, text, field);
     case HG_OPTION_HELLO:
         return hg_load_parse_hello(text, field) ||
                complain_value(place, row, text, "some of xerror, json, nonblocking");
@@ -215,6 +258,8 @@ bool hg_option_set(const struct hg_option_place *place, const struct hg_option_r
     case HG_OPTION_RANGE:
     case HG_OPTION_MIX:
     case HG_OPTION_OPERATION:
+    case HG_OPTION_ARRIVALS:
+    case HG_OPTION_RATE:
     case HG_OPTION_HELLO:
     case HG_OPTION_PROTOCOL:
         return set_lists(place, row, text, field);

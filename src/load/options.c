@@ -12,9 +12,8 @@
 #include <string.h>
 
 #include "config.h"
-#include "load/gen.h"
+#include "load/check.h"
 #include "load/option.h"
-#include "proto/tablemsg.h"
 
 #define LONG_BASE 256 /* getopt's value of the first row */
 
@@ -36,11 +35,12 @@ static const struct hg_option_row *tenant_row(const char *piece)
     return row != NULL && row->scope == HG_OPTION_OF_TENANT ? row : NULL;
 }
 
-/* Where the value that starts at `value` ends. The comma separates keys, but mix and hello have
- * commas of their own: what follows one and is no key of a tenant belongs to the list. */
+/* Where the value that starts at `value` ends. The comma separates keys, but mix, hello and rate
+ * have commas of their own: what follows one and is no key of a tenant belongs to the list. */
 static char *value_end(const struct hg_option_row *row, char *value)
 {
-    bool is_list = row != NULL && (row->type == HG_OPTION_MIX || row->type == HG_OPTION_HELLO);
+    bool is_list = row != NULL && (row->type == HG_OPTION_MIX || row->type == HG_OPTION_HELLO ||
+                                   row->type == HG_OPTION_RATE);
     char *end = value + strcspn(value, ",");
     while (is_list && *end == ',' && strncmp(end + 1, "name=", 5) != 0 &&
            tenant_row(end + 1) == NULL) {
@@ -101,172 +101,6 @@ static bool add_tenant(struct hg_load_options *options, const struct hg_load_ten
             "--tenant no. %u: expected name= with 1 to 100 printable characters", number);
     }
     options->tenant_count++;
-    return true;
-}
-
-static bool check_table(const struct hg_load_tenant *tenant, const char *option, const char *table)
-{
-    if (table != NULL && strlen(table) + tenant->key_bytes > HG_TABLE_KEY_MAX) {
-        return hg_option_complain(
-            "tenant '%s': %s '%s' and key-bytes %u: expected at most %d bytes "
-            "of table and key together",
-            tenant->name, option, table, tenant->key_bytes, HG_TABLE_KEY_MAX);
-    }
-    return true;
-}
-
-/* Whether there is a table for an operation on rows. */
-static bool check_operation(const struct hg_load_tenant *tenant, int op)
-{
-    bool hbase = hg_load_op_is_hbase((enum hg_load_op)op);
-    if (!hg_load_op_is_row((enum hg_load_op)op) ||
-        (hbase ? tenant->hbase : tenant->table) != NULL) {
-        return true;
-    }
-    return hg_option_complain("tenant '%s': %s needs --%s with the name of a table", tenant->name,
-                              hg_load_op_table[op].name, hbase ? "hbase" : "table");
-}
-
-static bool check_rows(const struct hg_load_tenant *tenant)
-{
-    for (int op = 0; op < HG_LOAD_OPS; op++) {
-        if (tenant->weight[op] > 0 && !check_operation(tenant, op)) {
-            return false;
-        }
-    }
-    return check_table(tenant, "table", tenant->table) &&
-           check_table(tenant, "hbase", tenant->hbase);
-}
-
-/* The other protocols can less. */
-static bool check_protocol(const struct hg_load_options *options,
-                           const struct hg_load_tenant *tenant)
-{
-    const char *protocol = hg_load_protocol_names[options->protocol];
-    if (options->protocol == HG_LOAD_BINARY) {
-        return true;
-    }
-    for (int op = 0; op < HG_LOAD_OPS; op++) {
-        if (tenant->weight[op] > 0 && !hg_load_op_table[op].in_text) {
-            return hg_option_complain(
-                "tenant '%s': mix: the %s protocol has get and set only, not %s", tenant->name,
-                protocol, hg_load_op_table[op].name);
-        }
-    }
-    if (tenant->user != NULL || tenant->bucket != NULL || tenant->hello != 0) {
-        return hg_option_complain("tenant '%s': the %s protocol has no user, bucket or hello",
-                                  tenant->name, protocol);
-    }
-    if (options->protocol == HG_LOAD_RESP && tenant->expiry > 0) {
-        return hg_option_complain("tenant '%s': the %s protocol has no expiry here", tenant->name,
-                                  protocol);
-    }
-    return true;
-}
-
-static bool check_hot(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
-{
-    if (tenant->hot_rate <= 0) {
-        return true;
-    }
-    if (tenant->hot_key >= tenant->keys) {
-        return hg_option_complain("tenant '%s': hot-key %u: expected the number of a key, 0 to %u",
-                                  tenant->name, tenant->hot_key, tenant->keys - 1);
-    }
-    if (tenant->hot_until_ns <= tenant->hot_at_ns) {
-        return hg_option_complain("tenant '%s': hot-until: expected more than hot-at, %g",
-                                  tenant->name, (double)tenant->hot_at_ns / 1e9);
-    }
-    if (options->time_ns > 0 && tenant->hot_at_ns >= options->time_ns) {
-        return hg_option_complain("tenant '%s': hot-at: expected less than the time of the run, %g",
-                                  tenant->name, (double)options->time_ns / 1e9);
-    }
-    if (options->protocol != HG_LOAD_BINARY && !hg_load_op_table[tenant->hot_op].in_text) {
-        return hg_option_complain("tenant '%s': hot-op: the %s protocol has get and set only",
-                                  tenant->name, hg_load_protocol_names[options->protocol]);
-    }
-    return check_operation(tenant, (int)tenant->hot_op);
-}
-
-/* What is done when no mix says it, and to the hot key. */
-static void fill_in_tenant(struct hg_load_tenant *tenant)
-{
-    uint32_t total = 0;
-    for (int op = 0; op < HG_LOAD_OPS; op++) {
-        total += tenant->weight[op];
-    }
-    if (total == 0) {
-        bool table = tenant->table != NULL, hbase = !table && tenant->hbase != NULL;
-        tenant->weight[table ? HG_LOAD_TABLE_GET : hbase ? HG_LOAD_HBASE_GET : HG_LOAD_GET] = 90;
-        tenant->weight[table   ? HG_LOAD_TABLE_INSERT_OR_UPDATE
-                       : hbase ? HG_LOAD_HBASE_PUT
-                               : HG_LOAD_SET] = 10;
-    }
-    int first = 0;
-    while (tenant->weight[first] == 0) {
-        first++;
-    }
-    if (tenant->hot_op == HG_LOAD_OPS) {
-        tenant->hot_op = !hg_load_op_is_row((enum hg_load_op)first)     ? HG_LOAD_GET
-                         : !hg_load_op_is_hbase((enum hg_load_op)first) ? HG_LOAD_TABLE_GET
-                                                                        : HG_LOAD_HBASE_GET;
-    }
-    if (tenant->hot_until_ns == 0) {
-        tenant->hot_until_ns = UINT64_MAX;
-    }
-}
-
-static bool check_tenant(const struct hg_load_options *options, const struct hg_load_tenant *tenant)
-{
-    uint32_t digits = hg_gen_digits(tenant->keys);
-    size_t needed = strlen(tenant->key_prefix) + 1 + digits;
-    if (tenant->key_bytes < needed) {
-        return hg_option_complain(
-            "tenant '%s': key-bytes %u: %u keys with prefix '%s' need at least %zu", tenant->name,
-            tenant->key_bytes, tenant->keys, tenant->key_prefix, needed);
-    }
-    if (strcspn(tenant->key_prefix, " \t\r\n") != strlen(tenant->key_prefix)) {
-        return hg_option_complain("tenant '%s': key-prefix '%s': expected no white space",
-                                  tenant->name, tenant->key_prefix);
-    }
-    if (tenant->zipf > 0 && tenant->keys > HG_GEN_ZIPF_KEYS) {
-        return hg_option_complain("tenant '%s': keys %u: expected at most %u with zipf above 0",
-                                  tenant->name, tenant->keys, HG_GEN_ZIPF_KEYS);
-    }
-    if ((tenant->user == NULL) != (tenant->password == NULL)) {
-        return hg_option_complain("tenant '%s': user and password (or password-file) go together",
-                                  tenant->name);
-    }
-    return check_protocol(options, tenant) && check_rows(tenant) && check_hot(options, tenant);
-}
-
-static bool check_options(struct hg_load_options *options)
-{
-    uint64_t connections = 0;
-    for (uint32_t i = 0; i < options->tenant_count; i++) {
-        struct hg_load_tenant *tenant = &options->tenants[i];
-        fill_in_tenant(tenant);
-        if (!check_tenant(options, tenant)) {
-            return false;
-        }
-        for (uint32_t j = 0; j < i; j++) {
-            if (strcmp(options->tenants[j].name, tenant->name) == 0) {
-                return hg_option_complain("--tenant: two are named '%s'", tenant->name);
-            }
-        }
-        connections += tenant->connections;
-    }
-    if (options->threads > connections) {
-        return hg_option_complain(
-            "--threads '%u': expected at most the number of connections, %llu", options->threads,
-            (unsigned long long)connections);
-    }
-    if (options->has_operations && options->operations == 0 && !options->fill) {
-        return hg_option_complain("--operations '0': expected at least 1, or --fill with it");
-    }
-    if (!options->has_time) {
-        options->time_ns = options->has_operations ? 0 : 10u * UINT64_C(1000000000);
-    }
     return true;
 }
 
@@ -413,7 +247,7 @@ static enum hg_load_parsed parse_words(struct hg_load_options *options,
     if (spec_count == 0) {
         options->tenants[options->tenant_count++] = *defaults;
     }
-    return check_options(options) ? HG_LOAD_RUN : HG_LOAD_USAGE;
+    return hg_load_check_options(options) ? HG_LOAD_RUN : HG_LOAD_USAGE;
 }
 
 enum hg_load_parsed hg_load_options_init(struct hg_load_options *options, int argc, char **argv)
@@ -430,6 +264,7 @@ enum hg_load_parsed hg_load_options_init(struct hg_load_options *options, int ar
         .zipf = 0.99,
         .value_min = 32,
         .value_max = 32,
+        .waiting = 100000,
     };
     *options = (struct hg_load_options){
         .interval_ns = 1000000000,

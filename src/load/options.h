@@ -10,7 +10,9 @@
 #include <sys/types.h>
 
 #include "base/attr.h"
+#include "load/arrivals.h"
 #include "load/op.h"
+#include "load/rate.h"
 
 #define HG_LOAD_TENANTS_MAX 64
 #define HG_LOAD_CPU_OF_MAX  16
@@ -31,11 +33,15 @@ struct hg_load_tenant {
     uint32_t keys;
     uint32_t key_bytes;
     const char *key_prefix;
+    const char *key; /* the only key, as it is; NULL: keys are made from their numbers */
     double zipf;
     uint32_t value_min;
     uint32_t value_max;
     uint32_t expiry;
-    double rate;
+    struct hg_rate rate;
+    enum hg_arrivals_kind arrivals;
+    uint32_t waiting;  /* of an open loop: requests that wait when no connection has room */
+    double slo_ms;     /* 0: every success is soon enough */
     const char *table; /* of TableAPI operations; NULL: there are none */
     const char *hbase;
     double hot_rate; /* 0: no key turns hot */
@@ -58,6 +64,8 @@ enum hg_load_protocol {
 
 extern const char *const hg_load_protocol_names[HG_LOAD_RESP + 1];
 
+extern const char *const hg_load_arrivals_names[HG_ARRIVALS_POISSON + 1];
+
 struct hg_load_options {
     enum hg_load_protocol protocol;
     bool fill;
@@ -69,6 +77,7 @@ struct hg_load_options {
     uint64_t warmup_ns;
     uint64_t interval_ns;
     uint32_t interval_ms; /* of the intervals that are counted apart; 0: none */
+    const char *series;   /* file that they are written to; NULL: none */
     uint64_t timeout_ns;
     uint64_t seed;
     uint32_t threads;

@@ -5,11 +5,14 @@
 // the line before it: the sums now less the sums then.
 #include "load/report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
+#include "load/csv.h"
+#include "load/json.h"
 #include "load/run.h"
 
 struct hg_load_report {
@@ -18,15 +21,13 @@ struct hg_load_report {
     uint64_t start_ns; /* of the measured part */
     uint64_t line_ns;  /* of the last progress line */
     uint64_t next_ns;
+    FILE *series;             /* NULL: nobody asked for one */
     struct hg_load_stats now; /* of one tenant, while it is printed */
     struct hg_load_stats *then;
 };
 
-static const struct {
-    const char *text; /* in the report */
-    const char *json;
-    double percent;
-} marks[] = {{"p50", "p50", 50}, {"p90", "p90", 90}, {"p99", "p99", 99}, {"p99.9", "p999", 99.9}};
+const struct hg_load_mark hg_load_marks[HG_LOAD_MARKS] = {
+    {"p50", "p50", 50}, {"p90", "p90", 90}, {"p99", "p99", 99}, {"p99.9", "p999", 99.9}};
 
 struct hg_load_report *hg_load_report_new(struct hg_load_run *run)
 {
@@ -46,6 +47,9 @@ struct hg_load_report *hg_load_report_new(struct hg_load_run *run)
 void hg_load_report_free(struct hg_load_report *report)
 {
     if (report != NULL) {
+        if (report->series != NULL) {
+            fclose(report->series);
+        }
         free(report->then);
         free(report);
     }
@@ -63,9 +67,8 @@ void hg_load_report_on_measure(struct hg_load_report *report, bool begins, uint6
     }
 }
 
-/* Adds up a tenant's lanes; `tenant` NULL: all of them. */
-static void collect(const struct hg_load_run *run, const struct hg_load_tenant *tenant,
-                    bool measured, struct hg_load_stats *ret_sum)
+void hg_load_report_collect(const struct hg_load_run *run, const struct hg_load_tenant *tenant,
+                            bool measured, struct hg_load_stats *ret_sum)
 {
     memset(ret_sum, 0, sizeof *ret_sum);
     for (uint32_t w = 0; w < run->options->threads; w++) {
@@ -104,6 +107,9 @@ static void show_line(const struct hg_load_report *report, const struct hg_load_
     if (hg_counter_get(&stats->wrong) > 0) {
         fprintf(stderr, " wrong:%llu", (unsigned long long)hg_counter_get(&stats->wrong));
     }
+    if (hg_counter_get(&stats->shed) > 0) {
+        fprintf(stderr, " not sent:%llu", (unsigned long long)hg_counter_get(&stats->shed));
+    }
     fputc('\n', stderr);
 }
 
@@ -116,7 +122,7 @@ void hg_load_report_on_turn(struct hg_load_report *report, uint64_t now_ns)
     bool first = report->next_ns == 0;
     for (uint32_t i = 0; i < options->tenant_count && !first; i++) {
         struct hg_load_stats sum;
-        collect(report->run, &options->tenants[i], report->measures, &sum);
+        hg_load_report_collect(report->run, &options->tenants[i], report->measures, &sum);
         report->now = sum;
         hg_load_stats_subtract(&report->now, &report->then[i]);
         report->then[i] = sum;
@@ -137,33 +143,58 @@ static double measured_seconds(const struct hg_load_run *run)
     return (double)longest / 1e9;
 }
 
-static double per(double amount, double divisor)
-{
-    return divisor > 0 ? amount / divisor : 0.0;
-}
-
 static void show_histogram(const char *what, const struct hg_hist *hist)
 {
     printf("  %-11s", what);
-    for (size_t i = 0; i < HG_COUNT_OF(marks); i++) {
-        printf(" %s %.3f ", marks[i].text, ms(hg_hist_percentile(hist, marks[i].percent)));
+    for (size_t i = 0; i < HG_COUNT_OF(hg_load_marks); i++) {
+        printf(" %s %.3f ", hg_load_marks[i].text,
+               ms(hg_hist_percentile(hist, hg_load_marks[i].percent)));
     }
     printf(" max %.3f ms\n", ms(hg_counter_get(&hist->max)));
 }
 
-static void show_result(const char *name, const struct hg_load_stats *stats, double seconds)
+static bool is_open(const struct hg_load_tenant *tenant)
+{
+    return tenant->arrivals != HG_ARRIVALS_CLOSED;
+}
+
+/* What became of the intended requests of an open loop. */
+static void show_open(const struct hg_load_stats *stats, double seconds)
+{
+    uint64_t intended = hg_counter_get(&stats->intended);
+    printf(
+        "  %-11s %llu, %.1f a second; %llu sent, %llu not sent for want of room, %llu left at the "
+        "end\n",
+        "intended", (unsigned long long)intended, hg_load_report_per((double)intended, seconds),
+        (unsigned long long)hg_counter_get(&stats->sent),
+        (unsigned long long)hg_counter_get(&stats->shed),
+        (unsigned long long)hg_counter_get(&stats->left));
+    show_histogram("sent late", &stats->late);
+}
+
+static void show_result(const char *name, const struct hg_load_stats *stats, double seconds,
+                        bool open, double slo_ms)
 {
     uint64_t operations = hg_load_stats_operations(stats);
     uint64_t refused = hg_load_stats_outcome(stats, HG_LOAD_REFUSED);
     printf("%s\n  %-11s %llu in %.2f s, %.1f a second", name, "operations",
-           (unsigned long long)operations, seconds, per((double)operations, seconds));
+           (unsigned long long)operations, seconds,
+           hg_load_report_per((double)operations, seconds));
     printf(", %.1f KiB/s out, %.1f KiB/s in\n",
-           per((double)hg_counter_get(&stats->bytes_out) / 1024, seconds),
-           per((double)hg_counter_get(&stats->bytes_in) / 1024, seconds));
+           hg_load_report_per((double)hg_counter_get(&stats->bytes_out) / 1024, seconds),
+           hg_load_report_per((double)hg_counter_get(&stats->bytes_in) / 1024, seconds));
+    if (open) {
+        show_open(stats, seconds);
+    }
     show_histogram("latency", &stats->latency);
+    if (slo_ms > 0) {
+        uint64_t within = hg_counter_get(&stats->within_slo);
+        printf("  %-11s %llu, %.1f a second within %g ms\n", "within SLO",
+               (unsigned long long)within, hg_load_report_per((double)within, seconds), slo_ms);
+    }
     if (refused > 0) {
         printf("  %-11s %llu, %.1f a second\n", "refused", (unsigned long long)refused,
-               per((double)refused, seconds));
+               hg_load_report_per((double)refused, seconds));
         show_histogram("to refusal", &stats->refusal);
     }
     for (int op = 0; op < HG_LOAD_OPS; op++) {
@@ -194,175 +225,26 @@ static void show_text(struct hg_load_report *report, double seconds)
     struct hg_load_run *run = report->run;
     const struct hg_load_options *options = run->options;
     char name[160];
+    bool any_open = false;
     for (uint32_t i = 0; i < options->tenant_count; i++) {
         const struct hg_load_tenant *tenant = &options->tenants[i];
         snprintf(name, sizeof name, "tenant %s: %u connections, pipeline %u", tenant->name,
                  tenant->connections, tenant->pipeline);
-        collect(run, tenant, true, &report->now);
-        show_result(name, &report->now, seconds);
+        hg_load_report_collect(run, tenant, true, &report->now);
+        show_result(name, &report->now, seconds, is_open(tenant), tenant->slo_ms);
+        any_open |= is_open(tenant);
     }
-    collect(run, NULL, true, &report->now);
+    hg_load_report_collect(run, NULL, true, &report->now);
     if (options->tenant_count > 1) {
-        show_result("all tenants", &report->now, seconds);
+        show_result("all tenants", &report->now, seconds, any_open, 0);
     }
     double operations = (double)hg_load_stats_operations(&report->now);
     printf("CPU of headgate-load: %.3f us an operation\n",
-           per((double)run->own.used_ns / 1e3, operations));
+           hg_load_report_per((double)run->own.used_ns / 1e3, operations));
     for (uint32_t i = 0; i < options->cpu_of_count; i++) {
         printf("CPU of process %d: %.3f us an operation\n", (int)run->others[i].pid,
-               per((double)run->others[i].used_ns / 1e3, operations));
+               hg_load_report_per((double)run->others[i].used_ns / 1e3, operations));
     }
-}
-
-static void json_text(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            putchar('\\');
-        }
-        putchar(*text);
-    }
-    putchar('"');
-}
-
-static void json_count(const char *name, uint64_t n)
-{
-    printf("\"%s\":%llu,", name, (unsigned long long)n);
-}
-
-static void json_histogram(const char *name, const struct hg_hist *hist)
-{
-    printf("\"%s\":{", name);
-    for (size_t i = 0; i < HG_COUNT_OF(marks); i++) {
-        printf("\"%s\":%.3f,", marks[i].json,
-               (double)hg_hist_percentile(hist, marks[i].percent) / 1e3);
-    }
-    printf("\"max\":%.3f,\"mean\":%.3f},", (double)hg_counter_get(&hist->max) / 1e3,
-           hg_hist_mean(hist) / 1e3);
-}
-
-/* The series of a tenant's lanes; `tenant` NULL: of all. How many. */
-static uint32_t find_series(const struct hg_load_run *run, const struct hg_load_tenant *tenant,
-                            struct hg_series *list[HG_LOAD_TENANTS_MAX * 256])
-{
-    uint32_t count = 0;
-    for (uint32_t w = 0; w < run->options->threads; w++) {
-        for (uint32_t i = 0; i < run->workers[w].lane_count; i++) {
-            struct hg_load_lane *lane = run->workers[w].lanes[i];
-            if (lane->series.length_ns > 0 && (tenant == NULL || lane->tenant == tenant)) {
-                list[count++] = &lane->series;
-            }
-        }
-    }
-    return count;
-}
-
-static void json_intervals(const struct hg_load_run *run, const struct hg_load_tenant *tenant)
-{
-    static struct hg_series *list[HG_LOAD_TENANTS_MAX * 256];
-    uint32_t count = find_series(run, tenant, list);
-    if (count > 0) {
-        printf(",\"interval_ms\":%u,\"intervals\":", run->options->interval_ms);
-        hg_series_print(list, count);
-    }
-}
-
-static void json_hot(const struct hg_load_tenant *tenant)
-{
-    const struct hg_load_op_info *info = &hg_load_op_table[tenant->hot_op];
-    char key[256];
-    if (tenant->hot_rate <= 0) {
-        return;
-    }
-    hg_gen_put_key((uint8_t *)key, tenant->key_prefix, info->space, tenant->key_bytes,
-                   tenant->hot_key);
-    key[tenant->key_bytes] = '\0';
-    printf(",\"hot\":{\"key\":");
-    json_text(key);
-    printf(",\"operation\":\"%s\",\"rate\":%g,\"at\":%g,\"until\":", info->name, tenant->hot_rate,
-           (double)tenant->hot_at_ns / 1e9);
-    if (tenant->hot_until_ns == UINT64_MAX) {
-        printf("null}");
-    } else {
-        printf("%g}", (double)tenant->hot_until_ns / 1e9);
-    }
-}
-
-static void json_result(const struct hg_load_stats *stats, double seconds)
-{
-    uint64_t operations = hg_load_stats_operations(stats);
-    json_count("operations", operations);
-    printf("\"ops_per_s\":%.3f,", per((double)operations, seconds));
-    json_count("done", hg_load_stats_outcome(stats, HG_LOAD_DONE));
-    json_count("missed", hg_load_stats_outcome(stats, HG_LOAD_MISS));
-    json_count("refused", hg_load_stats_outcome(stats, HG_LOAD_REFUSED));
-    json_count("wrong", hg_counter_get(&stats->wrong));
-    json_count("lost", hg_counter_get(&stats->lost));
-    json_count("unanswered", hg_counter_get(&stats->unanswered));
-    json_count("bytes_out", hg_counter_get(&stats->bytes_out));
-    json_count("bytes_in", hg_counter_get(&stats->bytes_in));
-    json_histogram("latency_us", &stats->latency);
-    json_histogram("refusal_us", &stats->refusal);
-    printf("\"by_operation\":{");
-    const char *comma = "";
-    for (int op = 0; op < HG_LOAD_OPS; op++) {
-        uint64_t n[HG_LOAD_OUTCOMES];
-        for (int outcome = 0; outcome < HG_LOAD_OUTCOMES; outcome++) {
-            n[outcome] = hg_counter_get(&stats->count[op][outcome]);
-        }
-        if (n[HG_LOAD_DONE] + n[HG_LOAD_MISS] + n[HG_LOAD_REFUSED] > 0) {
-            printf("%s\"%s\":{\"done\":%llu,\"missed\":%llu,\"refused\":%llu}", comma,
-                   hg_load_op_table[op].name, (unsigned long long)n[HG_LOAD_DONE],
-                   (unsigned long long)n[HG_LOAD_MISS], (unsigned long long)n[HG_LOAD_REFUSED]);
-            comma = ",";
-        }
-    }
-    printf("},\"statuses\":{");
-    comma = "";
-    for (uint32_t slot = 0; slot < HG_LOAD_STATUS_SLOTS; slot++) {
-        uint64_t n = hg_counter_get(&stats->status[slot]);
-        if (n > 0) {
-            printf("%s\"0x%02x\":%llu", comma, hg_load_status_code(slot), (unsigned long long)n);
-            comma = ",";
-        }
-    }
-    printf("}");
-}
-
-static void show_json(struct hg_load_report *report, double seconds)
-{
-    struct hg_load_run *run = report->run;
-    const struct hg_load_options *options = run->options;
-    printf(
-        "{\"version\":\"%s\",\"protocol\":\"%s\",\"threads\":%u,\"seconds\":%.6f,\"start_ms\":%llu,"
-        "\"total\":{",
-        PACKAGE_VERSION, hg_load_protocol_names[options->protocol], options->threads, seconds,
-        (unsigned long long)((report->start_ns + run->wall_offset_ns) / 1000000));
-    collect(run, NULL, true, &report->now);
-    double operations = (double)hg_load_stats_operations(&report->now);
-    json_result(&report->now, seconds);
-    json_intervals(run, NULL);
-    printf("},\"cpu\":{\"own_us_per_op\":%.4f,\"processes\":[",
-           per((double)run->own.used_ns / 1e3, operations));
-    for (uint32_t i = 0; i < options->cpu_of_count; i++) {
-        printf("%s{\"pid\":%d,\"seconds\":%.6f,\"us_per_op\":%.4f}", i > 0 ? "," : "",
-               (int)run->others[i].pid, (double)run->others[i].used_ns / 1e9,
-               per((double)run->others[i].used_ns / 1e3, operations));
-    }
-    printf("]},\"tenants\":[");
-    for (uint32_t i = 0; i < options->tenant_count; i++) {
-        const struct hg_load_tenant *tenant = &options->tenants[i];
-        printf("%s{\"name\":", i > 0 ? "," : "");
-        json_text(tenant->name);
-        printf(",\"connections\":%u,\"pipeline\":%u,", tenant->connections, tenant->pipeline);
-        collect(run, tenant, true, &report->now);
-        json_result(&report->now, seconds);
-        json_hot(tenant);
-        json_intervals(run, tenant);
-        printf("}");
-    }
-    puts("]}");
 }
 
 /* Keys that --fill did not store; each tenant's are named on stderr. */
@@ -391,16 +273,89 @@ static uint64_t unfilled_keys(const struct hg_load_run *run)
     return missing;
 }
 
+uint32_t hg_load_report_series(const struct hg_load_run *run, const struct hg_load_tenant *tenant,
+                               struct hg_series *list[HG_LOAD_LANES_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < run->options->threads; w++) {
+        for (uint32_t i = 0; i < run->workers[w].lane_count; i++) {
+            struct hg_load_lane *lane = run->workers[w].lanes[i];
+            if (lane->series.length_ns > 0 && (tenant == NULL || lane->tenant == tenant)) {
+                list[count++] = &lane->series;
+            }
+        }
+    }
+    return count;
+}
+
+/* Opened before the load, so that a wrong name costs no run. */
+bool hg_load_report_open(struct hg_load_report *report)
+{
+    const char *path = report->run->options->series;
+    report->series = path != NULL ? fopen(path, "we") : NULL;
+    if (path != NULL && report->series == NULL) {
+        fprintf(stderr, "headgate-load: --series '%s': %s\n", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Whether nothing was left out for want of memory. */
+static bool write_lines(const struct hg_load_run *run, FILE *file)
+{
+    static struct hg_series *list[HG_LOAD_LANES_MAX];
+    static struct hg_csv csv;
+    bool whole = true;
+    uint32_t count = hg_load_report_series(run, NULL, list);
+    hg_csv_init(&csv, file, list, count);
+    hg_csv_write_head(&csv);
+    hg_csv_write(&csv, "run", "*", list, count, HG_SERIES_GROUPS);
+    for (uint32_t i = 0; i < count; i++) {
+        whole = whole && !list[i]->is_short;
+    }
+    for (uint32_t i = 0; i < run->options->tenant_count; i++) {
+        const struct hg_load_tenant *tenant = &run->options->tenants[i];
+        count = hg_load_report_series(run, tenant, list);
+        hg_csv_write(&csv, "tenant", tenant->name, list, count, HG_SERIES_GROUPS);
+        if (tenant->hot_rate > 0) {
+            hg_csv_write(&csv, "hot", tenant->name, list, count, HG_SERIES_HOT);
+            hg_csv_write(&csv, "other", tenant->name, list, count, HG_SERIES_OTHER);
+        }
+    }
+    return whole;
+}
+
+/* The file of --series; whether it is complete. */
+static bool write_series(struct hg_load_report *report)
+{
+    if (report->series == NULL) {
+        return true;
+    }
+    bool whole = write_lines(report->run, report->series);
+    bool failed = ferror(report->series) != 0;
+    failed |= fclose(report->series) != 0;
+    report->series = NULL;
+    if (failed || !whole) {
+        fprintf(stderr, "headgate-load: --series '%s': %s\n", report->run->options->series,
+                failed ? strerror(errno) : "out of memory, some latencies are missing");
+    }
+    return !failed && whole;
+}
+
 bool hg_load_report_finish(struct hg_load_report *report)
 {
     double seconds = measured_seconds(report->run);
-    (report->run->options->json ? show_json : show_text)(report, seconds);
+    if (report->run->options->json) {
+        hg_load_json_show(report->run, report->start_ns, seconds);
+    } else {
+        show_text(report, seconds);
+    }
     fflush(stdout);
     uint64_t trouble = unfilled_keys(report->run);
     for (int measured = 0; measured < 2; measured++) {
-        collect(report->run, NULL, measured != 0, &report->now);
+        hg_load_report_collect(report->run, NULL, measured != 0, &report->now);
         trouble += hg_counter_get(&report->now.wrong) + hg_counter_get(&report->now.lost) +
                    hg_counter_get(&report->now.unanswered);
     }
-    return trouble == 0;
+    return write_series(report) && trouble == 0;
 }

@@ -24,8 +24,7 @@ static void prepare(struct hg_load_lane *lane)
         int len = snprintf(head, sizeof head, "*%d\r\n$3\r\n%s\r\n$%u\r\n", is_get ? 2 : 3,
                            is_get ? "GET" : "SET", tenant->key_bytes);
         memcpy(frame->bytes, head, (size_t)len);
-        hg_gen_put_key(frame->bytes + len, tenant->key_prefix, hg_load_op_table[op].space,
-                       tenant->key_bytes, 0);
+        hg_lane_put_key(tenant, hg_load_op_table[op].space, 0, frame->bytes + len);
         frame->digits_end = (uint32_t)len + tenant->key_bytes;
         memcpy(frame->bytes + frame->digits_end, "\r\n$", 3);
         frame->len = frame->digits_end + (is_get ? 2 : 3);

@@ -29,7 +29,7 @@ void hg_load_rows_prepare(struct hg_load_lane *lane, enum hg_load_op op)
     at += EXTRAS_BYTES;
     memcpy(at, table, table_bytes);
     at += table_bytes;
-    hg_gen_put_key(at, tenant->key_prefix, info->space, tenant->key_bytes, 0);
+    hg_lane_put_key(tenant, info->space, 0, at);
     frame->len = (uint32_t)(at - frame->bytes) + tenant->key_bytes;
     frame->digits_end = frame->len;
     uint8_t begin[8] = {HG_WIRE_RESPONSE, info->opcode, 0, 0, EXTRAS_BYTES};

@@ -37,11 +37,29 @@ HG_PRINTF(1, 2) static bool fail(const char *format, ...)
     return false;
 }
 
+/* The rates that follow from a tenant's options. */
+static void make_rates(const struct hg_load_tenant *tenant, struct hg_load_tables *tables)
+{
+    struct hg_rate *hot = &tables->hot_rate;
+    if (tenant->rate.count > 0) {
+        tables->warm_rate.count = 1;
+        tables->warm_rate.step[0] = tenant->rate.step[0];
+    }
+    if (tenant->hot_at_ns > 0) {
+        hot->step[hot->count++] = (struct hg_rate_step){0, 0};
+    }
+    hot->step[hot->count++] = (struct hg_rate_step){tenant->hot_at_ns, tenant->hot_rate};
+    if (tenant->hot_until_ns != UINT64_MAX) {
+        hot->step[hot->count++] = (struct hg_rate_step){tenant->hot_until_ns, 0};
+    }
+}
+
 static bool make_tables(struct hg_load_run *run)
 {
     for (uint32_t i = 0; i < run->options->tenant_count; i++) {
         const struct hg_load_tenant *tenant = &run->options->tenants[i];
         struct hg_load_tables *tables = &run->tables[i];
+        make_rates(tenant, tables);
         if (hg_gen_mix_init(&tables->mix, tenant->weight) != 0 ||
             hg_gen_zipf_init(&tables->zipf, tenant->keys, tenant->zipf) != 0 ||
             hg_gen_values_init(&tables->values, tenant->value_min, tenant->value_max) != 0) {
@@ -70,13 +88,48 @@ static bool allow_descriptors(const struct hg_load_options *options)
                 (unsigned long long)limit.rlim_max);
 }
 
-/* How many of a tenant's connections a worker has. They go round over the workers, and each tenant
+/* Which of a tenant's connections a worker has. They go round over the workers, and each tenant
  * begins where the one before it ended: `start` is the sum of the connections before it. */
-static uint32_t share_of_connections(uint64_t start, uint32_t connections, uint32_t threads,
-                                     uint32_t worker)
+static struct hg_arrivals_share share_of_connections(uint64_t start, uint32_t connections,
+                                                     uint32_t threads, uint32_t worker)
 {
     uint32_t turn = (uint32_t)((worker + threads - start % threads) % threads);
-    return turn < connections ? (connections - turn - 1) / threads + 1 : 0;
+    return (struct hg_arrivals_share){.first = turn, .stride = threads, .all = connections};
+}
+
+/* A share of `amount` for the connections of `share`, so that all shares add up to it. */
+static uint64_t share_of(uint64_t amount, const struct hg_arrivals_share *share)
+{
+    uint64_t sum = 0;
+    for (uint64_t n = share->first; n < share->all; n += share->stride) {
+        sum += amount * (n + 1) / share->all - amount * n / share->all;
+    }
+    return sum;
+}
+
+/* How the lane's requests are spaced in time. */
+static void prepare_loop(struct hg_load_lane *lane, const struct hg_arrivals_share *share)
+{
+    const struct hg_load_tenant *tenant = lane->tenant;
+    uint32_t connections = hg_arrivals_own(share);
+    lane->due_ns = lane->step_end_ns = UINT64_MAX;
+    lane->hot_due_ns = UINT64_MAX; /* until the measured part begins */
+    lane->slo_ns = tenant->slo_ms > 0 ? (uint64_t)(tenant->slo_ms * 1e6) : UINT64_MAX;
+    if (tenant->arrivals != HG_ARRIVALS_CLOSED) {
+        hg_open_init(lane, share, share_of(tenant->waiting, share));
+        lane->worker->has_pace = lane->worker->is_open = true;
+        return;
+    }
+    if (tenant->rate.count > 0) {
+        lane->has_pace = true;
+        lane->rate = &lane->tables->warm_rate;
+        lane->share = (double)connections / tenant->connections;
+        lane->worker->has_pace = true;
+    }
+    if (tenant->hot_rate > 0) {
+        lane->hot_pace_ns = (uint64_t)(1e9 * tenant->connections / tenant->hot_rate / connections);
+        lane->hot_pace_ns += lane->hot_pace_ns == 0;
+    }
 }
 
 static const struct hg_load_codec *const codecs[] = {[HG_LOAD_BINARY] = &hg_load_codec_binary,
@@ -84,7 +137,8 @@ static const struct hg_load_codec *const codecs[] = {[HG_LOAD_BINARY] = &hg_load
                                                      [HG_LOAD_RESP] = &hg_load_codec_resp};
 
 static struct hg_load_lane *new_lane(struct hg_load_run *run, uint32_t tenant_index,
-                                     struct hg_load_worker *worker, uint32_t connections)
+                                     struct hg_load_worker *worker,
+                                     const struct hg_arrivals_share *share)
 {
     const struct hg_load_tenant *tenant = &run->options->tenants[tenant_index];
     struct hg_load_lane *lane = calloc(1, sizeof *lane);
@@ -95,25 +149,15 @@ static struct hg_load_lane *new_lane(struct hg_load_run *run, uint32_t tenant_in
     lane->tables = &run->tables[tenant_index];
     lane->codec = codecs[run->options->protocol];
     lane->worker = worker;
-    lane->into = &lane->before;
-    lane->alive = connections;
-    lane->digits = hg_gen_digits(tenant->keys);
+    lane->into = lane->phase = &lane->before;
+    lane->alive = hg_arrivals_own(share);
+    lane->digits = tenant->key == NULL ? hg_gen_digits(tenant->keys) : 0;
     lane->rng.state = hg_gen_mix(run->options->seed + 1) + hg_gen_mix(tenant_index + 1) * 3 +
                       ((uint64_t)worker->index << 40);
-    if (tenant->rate > 0) {
-        double share = tenant->rate * connections / tenant->connections;
-        lane->pace_ns = (uint64_t)(1e9 / share);
-        lane->pace_ns += lane->pace_ns == 0;
-        worker->has_pace = true;
-    }
-    if (tenant->hot_rate > 0) {
-        lane->hot_pace_ns = (uint64_t)(1e9 * tenant->connections / tenant->hot_rate / connections);
-        lane->hot_pace_ns += lane->hot_pace_ns == 0;
-        lane->hot_due_ns = UINT64_MAX; /* until the measured part begins */
-    }
+    prepare_loop(lane, share);
     uint64_t length_ns = (uint64_t)run->options->interval_ms * 1000000;
-    if (length_ns > 0 &&
-        hg_series_init(&lane->series, length_ns, run->wall_offset_ns, hg_lane_now_ns()) != 0) {
+    if (length_ns > 0 && hg_series_init(&lane->series, length_ns, run->wall_offset_ns, lane->slo_ns,
+                                        hg_lane_now_ns()) != 0) {
         free(lane);
         return NULL;
     }
@@ -173,14 +217,14 @@ static bool make_worker(struct hg_load_run *run, uint32_t index)
 {
     const struct hg_load_options *options = run->options;
     struct hg_load_worker *worker = &run->workers[index];
-    uint32_t shares[HG_LOAD_TENANTS_MAX];
+    struct hg_arrivals_share shares[HG_LOAD_TENANTS_MAX];
     uint32_t value_max = 0;
     uint64_t start = 0;
     for (uint32_t i = 0; i < options->tenant_count; i++) {
         const struct hg_load_tenant *tenant = &options->tenants[i];
         shares[i] = share_of_connections(start, tenant->connections, options->threads, index);
         start += tenant->connections;
-        worker->conn_count += shares[i];
+        worker->conn_count += hg_arrivals_own(&shares[i]);
         value_max = tenant->value_max > value_max ? tenant->value_max : value_max;
     }
     worker->plan = &run->plan;
@@ -201,7 +245,7 @@ static bool make_worker(struct hg_load_run *run, uint32_t index)
         worker->conns[i].fd = -1;
     }
     for (uint32_t i = 0; i < options->tenant_count; i++) {
-        if (shares[i] > 0 && new_lane(run, i, worker, shares[i]) == NULL) {
+        if (hg_arrivals_own(&shares[i]) > 0 && new_lane(run, i, worker, &shares[i]) == NULL) {
             return fail("out of memory");
         }
     }
@@ -310,7 +354,7 @@ bool hg_load_run_init(struct hg_load_run *run, const struct hg_load_options *opt
         .on_measure = on_measure,
         .user = run,
     };
-    pthread_barrier_init(&run->plan.filled, NULL, options->threads);
+    pthread_barrier_init(&run->plan.met, NULL, options->threads);
     run->tables = calloc(options->tenant_count, sizeof *run->tables);
     run->workers = calloc(options->threads, sizeof *run->workers);
     run->report = hg_load_report_new(run);
@@ -319,6 +363,9 @@ bool hg_load_run_init(struct hg_load_run *run, const struct hg_load_options *opt
     }
     for (uint32_t i = 0; i < options->threads; i++) {
         run->workers[i].epoll_fd = -1;
+    }
+    if (!hg_load_report_open(run->report)) {
+        return false;
     }
     int rc = hg_load_cpu_init(&run->own, 0);
     for (uint32_t i = 0; i < options->cpu_of_count && rc == 0; i++) {
@@ -373,6 +420,7 @@ void hg_load_run_fini(struct hg_load_run *run)
         }
         for (uint32_t i = 0; i < worker->lane_count; i++) {
             hg_series_fini(&worker->lanes[i]->series);
+            hg_open_fini(&worker->lanes[i]->open);
             free(worker->lanes[i]);
         }
         if (worker->epoll_fd >= 0) {
@@ -388,7 +436,7 @@ void hg_load_run_fini(struct hg_load_run *run)
         hg_gen_zipf_fini(&run->tables[i].zipf);
         hg_gen_values_fini(&run->tables[i].values);
     }
-    pthread_barrier_destroy(&run->plan.filled);
+    pthread_barrier_destroy(&run->plan.met);
     hg_load_report_free(run->report);
     free(run->tables);
     free(run->workers);

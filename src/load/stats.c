@@ -23,6 +23,7 @@ void hg_load_stats_add(struct hg_load_stats *into, const struct hg_load_stats *f
     combine(into, from, true);
     hg_hist_merge(&into->latency, &from->latency);
     hg_hist_merge(&into->refusal, &from->refusal);
+    hg_hist_merge(&into->late, &from->late);
 }
 
 void hg_load_stats_subtract(struct hg_load_stats *from, const struct hg_load_stats *older)
@@ -30,6 +31,7 @@ void hg_load_stats_subtract(struct hg_load_stats *from, const struct hg_load_sta
     combine(from, older, false);
     hg_hist_subtract(&from->latency, &older->latency);
     hg_hist_subtract(&from->refusal, &older->refusal);
+    hg_hist_subtract(&from->late, &older->late);
 }
 
 uint64_t hg_load_stats_outcome(const struct hg_load_stats *stats, enum hg_load_outcome outcome)

@@ -18,8 +18,14 @@ struct hg_load_stats {
     hg_counter wrong;       /* replies that no correct server gives */
     hg_counter lost;        /* connections that ended before the load did */
     hg_counter unanswered;  /* requests without a reply */
-    struct hg_hist latency; /* nanoseconds from send to reply, of what was done or missed */
+    hg_counter intended;    /* requests of the mix that were due; in a closed loop what was sent */
+    hg_counter sent;        /* of those */
+    hg_counter shed;        /* of those: neither a connection nor the waiting ones had room */
+    hg_counter left;        /* of those: still waiting at the end */
+    hg_counter within_slo;  /* done or missed, and soon enough */
+    struct hg_hist latency; /* nanoseconds from due to reply, of what was done or missed */
     struct hg_hist refusal; /* the same, of what was refused */
+    struct hg_hist late;    /* nanoseconds from due to sent, in an open loop */
 };
 
 void hg_load_stats_add(struct hg_load_stats *into, const struct hg_load_stats *from);

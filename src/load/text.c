@@ -17,8 +17,7 @@ static void prepare(struct hg_load_lane *lane)
     for (int op = HG_LOAD_GET; op <= HG_LOAD_SET; op++) {
         struct hg_lane_frame *frame = &lane->frame[op];
         memcpy(frame->bytes, verbs[op], 4);
-        hg_gen_put_key(frame->bytes + 4, tenant->key_prefix, hg_load_op_table[op].space,
-                       tenant->key_bytes, 0);
+        hg_lane_put_key(tenant, hg_load_op_table[op].space, 0, frame->bytes + 4);
         frame->digits_end = 4 + tenant->key_bytes;
         memcpy(frame->bytes + frame->digits_end, op == HG_LOAD_GET ? "\r\n" : " ", 2);
         frame->len = frame->digits_end + (op == HG_LOAD_GET ? 2 : 1);

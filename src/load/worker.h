@@ -3,6 +3,9 @@
 //
 //     fill -> (all threads meet) -> warm up -> measure -> drain
 //
+// Where they meet a moment is taken that is the same for all; the times of rates and of the
+// measured part count from it, whenever a thread comes to it.
+//
 // The loop is epoll itself rather than the project's libevent: the generator shares a core with
 // what it measures, and per event this is one indirect call less and no bookkeeping.
 #ifndef HG_LOAD_WORKER_H
@@ -19,7 +22,8 @@
 /* What all workers of a run share. */
 struct hg_load_plan {
     const struct hg_load_options *options;
-    pthread_barrier_t filled;
+    pthread_barrier_t met;
+    uint64_t origin_ns;                /* when they met last; worker 0 writes it */
     const volatile sig_atomic_t *stop; /* a signal asked to end early */
     /* Called by worker 0 only. */
     void (*on_turn)(void *user, uint64_t now_ns);
@@ -36,8 +40,10 @@ struct hg_load_worker {
     uint64_t budget;     /* requests that may still be sent */
     uint64_t unanswered; /* over all connections */
     uint32_t alive;      /* connections that are not lost */
-    bool has_pace;
-    uint64_t start_ns; /* of the measured part */
+    bool has_pace;       /* some lanes have, or are open */
+    bool is_open;        /* some lanes are */
+    bool is_coarse;      /* the system cannot wait for less than a millisecond */
+    uint64_t start_ns;   /* of the measured part */
     uint64_t end_ns;
     uint8_t *in; /* where replies are read to */
     size_t in_room;

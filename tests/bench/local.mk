@@ -23,3 +23,9 @@ bench-micro: tests/bench/bench_micro
 .PHONY: bench-tracking
 bench-tracking: headgate$(EXEEXT) headgate-load$(EXEEXT)
 	/usr/bin/python3 $(top_srcdir)/tests/bench/tracking.py --build $(abs_builddir) $(BENCH_ARGS)
+
+# Goodput beyond capacity, by each control of the tickets: `make bench-overload`.
+EXTRA_DIST += tests/bench/overload.py
+.PHONY: bench-overload
+bench-overload: headgate$(EXEEXT) headgate-load$(EXEEXT) tests/lib/slowstore$(EXEEXT)
+	/usr/bin/python3 $(top_srcdir)/tests/bench/overload.py --build $(abs_builddir) $(BENCH_ARGS)

@@ -1,7 +1,7 @@
 # tests/e2e: the built daemon against real servers and real clients. `make check-e2e` runs it all;
 # E2E_FLAGS are passed on, for example E2E_FLAGS='-k credits'.
-e2e_programs = ring_writer scenario_c probe_c
-check_PROGRAMS += $(e2e_programs)
+e2e_programs = ring_writer scenario_c probe_c tests/lib/slowstore
+check_PROGRAMS += ring_writer scenario_c probe_c
 
 ring_writer_SOURCES = tests/e2e/clients/ring_writer.c
 ring_writer_CFLAGS = $(AM_CFLAGS) $(MEMCACHED_CFLAGS)
@@ -22,10 +22,11 @@ EXTRA_DIST += \
 	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \
 	tests/e2e/test_hotkeys_views.py \
 	tests/e2e/test_failures.py tests/e2e/test_hotkey_views.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
+	tests/e2e/overload_tools.py tests/e2e/test_bindevict.py tests/e2e/test_overload.py \
 	tests/e2e/test_ops.py tests/e2e/test_pool.py tests/e2e/test_redis.py tests/e2e/test_redis_cluster.py tests/e2e/test_redis_config.py tests/e2e/test_relay.py \
 	tests/e2e/test_redis_hostile.py tests/e2e/test_redis_servers.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_wire.py \
-	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load_rows.py \
+	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load.py tests/e2e/test_load_open.py tests/e2e/test_load_rows.py \
 	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \
 	tests/e2e/test_hotkeys_views.py tests/e2e/test_table.py \
 	tests/e2e/clients/probe.js tests/e2e/clients/probe.php tests/e2e/clients/probe.py \
@@ -40,3 +41,5 @@ check-e2e: all $(e2e_programs)
 check-clients-table: $(e2e_programs)
 	HG_BUILD='$(abs_top_builddir)' /usr/bin/python3 '$(top_srcdir)/tests/e2e/client_statuses.py' \
 	  -o '$(top_srcdir)/doc/clients.md'
+
+EXTRA_DIST += tests/e2e/test_tickets_config.py

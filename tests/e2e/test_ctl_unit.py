@@ -294,6 +294,19 @@ def test_data_limit():
             Op.SET_BUCKET_DATA_LIMIT, b"shop", extras, b"")
 
 
+NODE_PARAMS = [
+    "ingress_enabled", "ingress_tickets", "ingress_max_queue_depth", "ingress_queue_timeout_ms",
+    "ingress_overload_wait_ms", "bind_backlog_ms", "bind_eviction_threshold_pct",
+    "bind_eviction_target_conn_pct", "bind_eviction_decr_per_sec", "eviction_min_age_ms",
+    "bind_evict_sent_writes"]
+UPSTREAM_PARAMS = [
+    "execution_control", "read_tickets", "write_tickets", "execution_max_queue_depth",
+    "queue_timeout_ms", "overload_wait_ms", "throughput_probing_interval_ms",
+    "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
+    "throughput_probing_max_concurrency", "throughput_probing_read_write_ratio",
+    "throughput_probing_concurrency_moving_average_weight", "throughput_probing_step_multiple"]
+
+
 def test_unset_everything():
     stat = rows(bucket_details_shop={"shop": details(1, 2, "0x36")})
     with Server({Op.STAT: stat}) as server:
@@ -306,14 +319,72 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.kv_hotkey_throttle_threshold", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_mode", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
-            (Op.SET_PARAM, b"tenant.shop.hotkey_tracking", b"")]
+            (Op.SET_PARAM, b"tenant.shop.hotkey_tracking", b""),
+            (Op.SET_PARAM, b"tenant.shop.ticket_mode", b""),
+            (Op.SET_PARAM, b"tenant.shop.bind_mode", b""),
+            (Op.SET_PARAM, b"tenant.shop.bind_min_bytes", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 6
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 9
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
-        assert [frame.key for frame in server.sent] == [
-            b"node_capacity", b"default_throttle_reserved_units", b"default_throttle_hard_limit"]
+        keys = [frame.key.decode() for frame in server.sent]
+        assert keys[:3] == [
+            "node_capacity", "default_throttle_reserved_units", "default_throttle_hard_limit"]
+        assert sorted(keys[3:]) == sorted(NODE_PARAMS)
+    with Server() as server:
+        assert server.run("unset", "upstream", "a.b").returncode == OK
+        assert {frame.key.decode() for frame in server.sent} == {
+            "upstream.a.b." + name for name in UPSTREAM_PARAMS}
+
+
+def test_options_that_go_one_by_one():
+    with Server() as server:
+        done = server.run("set", "node", "bind_eviction_decr_per_sec=1.5", "capacity=7",
+                          "ingress_tickets=9")
+        assert (done.returncode, done.stdout, done.stderr) == (OK, "", ""), done
+        assert [(frame.opcode, frame.key, frame.value) for frame in server.sent] == [
+            (Op.SET_NODE_THROTTLE, b"", b'{"capacity":7}'),
+            (Op.SET_PARAM, b"ingress_tickets", b"9"),
+            (Op.SET_PARAM, b"bind_eviction_decr_per_sec", b"1.5")]
+    with Server() as server:
+        done = server.run("set", "upstream", "a.b", "read_tickets=9", "execution_control=fixed")
+        assert (done.returncode, done.stdout, done.stderr) == (OK, "", ""), done
+        assert [(frame.opcode, frame.key, frame.value) for frame in server.sent] == [
+            (Op.SET_PARAM, b"upstream.a.b.execution_control", b"fixed"),
+            (Op.SET_PARAM, b"upstream.a.b.read_tickets", b"9")]
+
+
+def test_what_was_set_before_a_refusal_is_said():
+    def set_param(frame):
+        return [{"status": 0x04, "value": "no"}] if frame.key.endswith(b"write_tickets") else [{}]
+    with Server({Op.SET_PARAM: set_param}) as server:
+        done = server.run("set", "upstream", "a", "read_tickets=9", "write_tickets=9",
+                          "overload_wait_ms=9")
+        assert done.returncode == REFUSED and len(server.sent) == 2, done
+    assert "set upstream 'a'" in done.stderr
+    assert "what was set before that stays: read_tickets\n" in done.stderr
+
+
+@pytest.mark.parametrize("args,says", [
+    (["set", "upstream"], "set upstream takes a name"),
+    (["set", "upstream", ""], "set upstream takes a name"),
+    (["set", "upstream", "a"], "at least one OPTION=VALUE"),
+    (["set", "upstream", "a", "read_tickets"], "is not OPTION=VALUE"),
+    (["set", "upstream", "a", "sync=never"], "'sync' is no option of an upstream"),
+    (["set", "upstream", "a", "read_tickets="], "has no value"),
+    (["set", "upstream", "a", "read_tickets=1", "read_tickets=2"], "given twice"),
+    (["set", "node", "read_tickets=1"], "'read_tickets' is no option of the node"),
+    (["set", "node", "bind_backlog_ms=1", "bind_backlog_ms=2"], "given twice"),
+    (["unset", "upstream", "a", "sync"], "'sync' is no option of an upstream"),
+    (["set", "pool", "a"], "'node', 'upstream' or 'bucket'"),
+    (["unset", "pool", "a"], "'node', 'upstream' or 'bucket'"),
+])
+def test_options_that_there_are_not(args, says):
+    with Server() as server:
+        done = server.run(*args)
+        assert done.returncode == USAGE and says in done.stderr, done
+        assert server.sent == []
 
 
 def test_limits_in_each_others_way_are_unset_in_the_other_order():

@@ -138,6 +138,9 @@ void stage_init(struct stage *stage, unsigned workers)
     stage->front.version = "1.2.3";
     stage->front.hash_seed = 42;
     hg_cursors_init(&stage->front.cursors);
+    assert_int_equal(
+        hg_gate_holder_init(&stage->front.ingress, HG_GATE_INGRESS, workers, 1000000), 0);
+    atomic_init(&stage->front.ingress_enabled, true);
     stage_set_hooks(stage);
     hg_credit_init(&stage->node,
                    &(struct hg_credit_settings){.capacity = HG_UNITS_UNLIMITED,
@@ -239,6 +242,7 @@ void stage_close(struct stage *stage)
     for (unsigned w = 0; w < stage->worker_count; w++)
         check_worker(&stage->workers[w]);
     hg_workers_free(stage->workers, stage->worker_count);
+    hg_gate_holder_fini(&stage->front.ingress);
     hg_cursors_fini(&stage->front.cursors);
     hg_directory_unref(stage->directory);
     for (unsigned i = 0; i < stage->bucket_count; i++) {
@@ -249,6 +253,7 @@ void stage_close(struct stage *stage)
     for (unsigned i = 0; i < HG_COUNT_OF(stage->upstreams); i++) {
         assert_int_equal(stage->upstreams[i].opened, stage->upstreams[i].freed);
         assert_int_equal(atomic_load(&stage->upstreams[i].upstream.refs), 1);
+        hg_gateshare_free(stage->upstreams[i].upstream.gate);
     }
     pthread_mutex_destroy(&stage->lock);
     free(stage->workers);

@@ -158,6 +158,8 @@ void stage_set_hooks(struct stage *stage)
         upstream->open = open_store;
         upstream->refresh = refresh;
         upstream->retire = retire;
+        upstream->gate = hg_gateshare_new(STAGE_WORKERS);
+        assert_non_null(upstream->gate);
         stage->upstreams[i].stage = stage;
     }
 }

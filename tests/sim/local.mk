@@ -52,3 +52,43 @@ tests_sim_t_poolsimfault_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_sim_t_poolsimrules_SOURCES = tests/sim/t_poolsimrules.c $(POOLSIM_FILES)
 tests_sim_t_poolsimrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_poolsimrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# Bind eviction and throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_bindsim tests/sim/t_bindhera
+endif
+BINDSIM_FILES = tests/sim/bindsim.c tests/sim/bindsim.h tests/unit/bindhelp.h
+tests_sim_t_bindsim_SOURCES = tests/sim/t_bindsim.c $(BINDSIM_FILES)
+tests_sim_t_bindsim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_bindsim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_bindhera_SOURCES = tests/sim/t_bindhera.c $(BINDSIM_FILES)
+tests_sim_t_bindhera_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_bindhera_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+# Overload
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_overload tests/sim/t_overloadstep tests/sim/t_overloadfair \
+	tests/sim/t_overloadrules
+endif
+OVERLOAD_FILES = tests/sim/overload.c tests/sim/overload.h tests/sim/overload_in.h \
+	tests/sim/overload_back.c tests/sim/overload_control.c tests/sim/overload_score.c \
+	tests/sim/overload_score.h tests/sim/overload_case.c tests/sim/overload_case.h
+tests_sim_t_overload_SOURCES = tests/sim/t_overload.c $(OVERLOAD_FILES)
+tests_sim_t_overload_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_overload_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_overloadstep_SOURCES = tests/sim/t_overloadstep.c $(OVERLOAD_FILES)
+tests_sim_t_overloadstep_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_overloadstep_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_overloadfair_SOURCES = tests/sim/t_overloadfair.c $(OVERLOAD_FILES)
+tests_sim_t_overloadfair_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_overloadfair_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_sim_t_overloadrules_SOURCES = tests/sim/t_overloadrules.c $(OVERLOAD_FILES)
+tests_sim_t_overloadrules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_overloadrules_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+
+# Probing of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/sim/t_probesim
+endif
+tests_sim_t_probesim_SOURCES = tests/sim/t_probesim.c
+tests_sim_t_probesim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_sim_t_probesim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm

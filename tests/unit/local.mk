@@ -228,7 +228,7 @@ UNIT_TESTS += tests/unit/t_load_rows
 tests_unit_t_load_rows_SOURCES = tests/unit/t_load_rows.c src/load/gen.c src/load/rowbody.c \
 	src/load/series.c src/load/status.c
 tests_unit_t_load_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(PROTOBUF_C_CFLAGS)
-tests_unit_t_load_rows_LDADD = libtablepb.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_t_load_rows_LDADD = libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lm
 endif
 
 # The table of operations
@@ -415,3 +415,77 @@ tests_unit_t_balance_cases_LDADD = $(HG_BALANCE_TEST_LIBS)
 tests_unit_t_balance_model_SOURCES = tests/unit/t_balance_model.c tests/unit/balancerig.h
 tests_unit_t_balance_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_balance_model_LDADD = $(HG_BALANCE_TEST_LIBS)
+
+# The controller of execution tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe
+endif
+tests_unit_t_probe_SOURCES = tests/unit/t_probe.c
+tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+# Tickets
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap \
+	tests/unit/t_ticketthreads tests/unit/t_ticketorder tests/unit/t_ticketline_model
+endif
+HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
+tests_unit_t_ticket_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticket_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c
+tests_unit_t_ticketline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
+tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe_adaptive
+endif
+tests_unit_t_probe_adaptive_SOURCES = tests/unit/t_probe_adaptive.c tests/unit/proberig.h
+tests_unit_t_probe_adaptive_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_adaptive_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
+# Bind eviction and throttle
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_bindthrottle tests/unit/t_bindwatch tests/unit/t_bindmodel \
+	tests/unit/t_bindevent
+endif
+HG_BIND_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+tests_unit_t_bindthrottle_SOURCES = tests/unit/t_bindthrottle.c tests/unit/bindhelp.h
+tests_unit_t_bindthrottle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindthrottle_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindwatch_SOURCES = tests/unit/t_bindwatch.c tests/unit/bindhelp.h
+tests_unit_t_bindwatch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindwatch_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindmodel_SOURCES = tests/unit/t_bindmodel.c tests/unit/bindhelp.h
+tests_unit_t_bindmodel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindmodel_LDADD = $(HG_BIND_TEST_LIBS)
+tests_unit_t_bindevent_SOURCES = tests/unit/t_bindevent.c tests/unit/bindhelp.h
+tests_unit_t_bindevent_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_bindevent_LDADD = $(HG_BIND_TEST_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_load_arrivals
+endif
+tests_unit_t_load_arrivals_SOURCES = tests/unit/t_load_arrivals.c src/load/arrivals.c \
+	src/load/gen.c src/load/parse.c src/load/rate.c
+tests_unit_t_load_arrivals_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_load_arrivals_LDADD = $(CMOCKA_LIBS) -lm
+
+# Options of tickets and binds
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_conf_tickets tests/unit/t_publish_tickets
+endif
+tests_unit_t_conf_tickets_SOURCES = tests/unit/t_conf_tickets.c tests/unit/apphelp.h
+tests_unit_t_conf_tickets_CFLAGS = $(t_app_cflags)
+tests_unit_t_conf_tickets_LDADD = $(t_app_libs)
+tests_unit_t_publish_tickets_SOURCES = tests/unit/t_publish_tickets.c tests/unit/apphelp.h
+tests_unit_t_publish_tickets_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_publish_tickets_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_ticketthreads_SOURCES = tests/unit/t_ticketthreads.c
+tests_unit_t_ticketthreads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketthreads_LDADD = $(HG_TICKET_TEST_LIBS) -lpthread
+tests_unit_t_ticketorder_SOURCES = tests/unit/t_ticketorder.c
+tests_unit_t_ticketorder_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketorder_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
+tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)

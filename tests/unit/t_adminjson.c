@@ -195,7 +195,7 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
     static const struct complaint cases[] = {
         {"{\"name\":\"x\"}", "unknown key 'name' (accepted: upstream, reserved, hard_limit, "
                              "credit_mode, kv_hotkey_throttle_threshold, hotkey_mode, "
-                             "hotkey_control, hotkey_tracking, reject_status, "
+                             "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes, reject_status, "
                              "key_prefix, backend_user, backend_password, backend_database, "
                              "max_connections, table_sessions, "
                              "table_session_idle_s, allow_flush, families)"},

@@ -260,19 +260,19 @@ static void intervals_begin_at_multiples_of_the_wall_clock(void **state)
     (void)state;
     struct hg_series series;
     /* monotonic 5 ms is 1000005 ms on the wall clock, in [1000000, 1000100) */
-    assert_int_equal(hg_series_init(&series, 100 * MS, 1000000 * MS, 5 * MS), 0);
+    assert_int_equal(hg_series_init(&series, 100 * MS, 1000000 * MS, MS, 5 * MS), 0);
     assert_int_equal(series.first, 10000);
-    hg_series_sent(&series, HG_SERIES_HOT, 99 * MS);
-    hg_series_sent(&series, HG_SERIES_HOT, 100 * MS);
-    hg_series_answered(&series, HG_SERIES_HOT, HG_LOAD_DONE, 0, 100 * MS);
-    hg_series_answered(&series, HG_SERIES_OTHER, HG_LOAD_REFUSED, 0x101, 100 * MS);
+    hg_series_tally(&series, HG_SERIES_HOT, 99 * MS)->sent++;
+    hg_series_tally(&series, HG_SERIES_HOT, 100 * MS)->sent++;
+    hg_series_answered(&series, HG_SERIES_HOT, HG_LOAD_DONE, 0, MS, 100 * MS);
+    hg_series_answered(&series, HG_SERIES_OTHER, HG_LOAD_REFUSED, 0x101, MS, 100 * MS);
     assert_int_equal(series.count, 2);
     assert_int_equal(series.at[0][HG_SERIES_HOT].sent, 1);
     assert_int_equal(series.at[1][HG_SERIES_HOT].sent, 1);
     assert_int_equal(series.at[1][HG_SERIES_HOT].done, 1);
     assert_int_equal(series.at[1][HG_SERIES_OTHER].refused, 1);
     /* an hour later, with nothing between */
-    hg_series_sent(&series, HG_SERIES_OTHER, 3600 * 1000 * MS);
+    hg_series_tally(&series, HG_SERIES_OTHER, 3600 * 1000 * MS)->sent++;
     assert_int_equal(series.count, 36001);
     assert_int_equal(series.at[36000][HG_SERIES_OTHER].sent, 1);
     assert_int_equal(series.at[20000][HG_SERIES_OTHER].sent, 0);
@@ -286,9 +286,9 @@ static void the_last_interval_takes_what_comes_later(void **state)
 {
     (void)state;
     struct hg_series series;
-    assert_int_equal(hg_series_init(&series, MS, 0, 0), 0);
-    hg_series_sent(&series, HG_SERIES_HOT, 10 * MS);
-    hg_series_sent(&series, HG_SERIES_HOT, (uint64_t)2 * HG_SERIES_MAX * MS);
+    assert_int_equal(hg_series_init(&series, MS, 0, MS, 0), 0);
+    hg_series_tally(&series, HG_SERIES_HOT, 10 * MS)->sent++;
+    hg_series_tally(&series, HG_SERIES_HOT, (uint64_t)2 * HG_SERIES_MAX * MS)->sent++;
     assert_int_equal(series.count, 11);
     assert_int_equal(series.at[10][HG_SERIES_HOT].sent, 2);
     hg_series_fini(&series);
@@ -299,9 +299,9 @@ static void statuses_beyond_the_room_have_no_name(void **state)
     (void)state;
     struct hg_series_tally sum = {0}, twice = {0};
     struct hg_series series;
-    assert_int_equal(hg_series_init(&series, MS, 0, 0), 0);
+    assert_int_equal(hg_series_init(&series, MS, 0, MS, 0), 0);
     for (uint32_t slot = 0; slot < HG_SERIES_STATUSES + 3; slot++) {
-        hg_series_answered(&series, HG_SERIES_OTHER, HG_LOAD_REFUSED, slot, 0);
+        hg_series_answered(&series, HG_SERIES_OTHER, HG_LOAD_REFUSED, slot, MS, 0);
     }
     hg_series_total(&series, HG_SERIES_OTHER, &sum);
     assert_int_equal(sum.statuses, HG_SERIES_STATUSES);

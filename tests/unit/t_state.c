@@ -405,10 +405,12 @@ static void test_options_that_cannot_be_set(void **state)
          "bad value 'much' of 'hard_limit' (accepted: 0 to 1000000000000 units/s, or unlimited)"},
         {"key_prefix", "x",
          "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
-         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking)"},
+         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking, "
+         "ticket_mode, bind_mode, bind_min_bytes)"},
         {"", "x",
          "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
-         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking)"},
+         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking, "
+         "ticket_mode, bind_mode, bind_min_bytes)"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
         struct hg_conf_why why;
@@ -498,7 +500,8 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
         {"[]", BROKEN "not a JSON object (accepted: the state file as headgate wrote it)\n"},
         {"{}", BROKEN "no 'version' that is known (accepted: 1)\n"},
         {"{\"version\":2}", BROKEN "no 'version' that is known (accepted: 1)\n"},
-        {"{\"version\":1,\"x\":2}", BROKEN "unknown key 'x' (accepted: version, node, buckets)\n"},
+        {"{\"version\":1,\"x\":2}",
+         BROKEN "unknown key 'x' (accepted: version, node, options, upstreams, buckets)\n"},
         {"{\"version\":1,\"version\":1}",
          BROKEN "repeated key 'version' (accepted: each key once)\n"},
         {"{\"version\":1,\"node\":5}", BROKEN "bad value '5' of 'node' (accepted: an object)\n"},
@@ -532,7 +535,7 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
          BROKEN "bad value '1' of 'hotkey_mode' (accepted: off, observe, enforce)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"reserved\":1}}}}",
          BROKEN "unknown key 'reserved' (accepted: kv_hotkey_throttle_threshold, hotkey_mode, "
-                "hotkey_control, hotkey_tracking)\n"},
+                "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":7}}}",
          BROKEN "bad value '7' of 'created' (accepted: an object of settings)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":{\"reserved\":2,\"hard_limit\":1}}}}",

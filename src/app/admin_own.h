@@ -1,0 +1,21 @@
+// admin_own - what the files of admin share; for admin*.c only
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef HG_APP_ADMIN_OWN_H
+#define HG_APP_ADMIN_OWN_H
+
+#include "app/process.h"
+
+/* A copy to change, or NULL: the job has failed. */
+struct hg_state *hg_admin_copy_state(struct hg_process *process, struct hg_job *job);
+/* Puts the changed copy in force, or fails the job; `rc` is what the setter said. Takes over
+   `state`. `purge`: see hg_publish. */
+void hg_admin_finish(struct hg_process *process, struct hg_job *job, struct hg_state *state, int rc,
+                     const char *purge);
+/* The tenant of a name, or NULL: the job has failed. */
+const struct hg_conf_tenant *hg_admin_find_tenant(struct hg_process *process, struct hg_job *job,
+                                                  struct hg_span name);
+
+/* admin_param.c */
+void hg_admin_set_param(struct hg_process *process, struct hg_job *job);
+
+#endif

@@ -1,0 +1,182 @@
+// binds - who piles up in a backlogged upstream: housekeeping's side of bind eviction
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/binds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/process.h"
+#include "base/clock.h"
+
+struct hg_binds_round {
+    struct hg_upstream *upstream; /* counted */
+    uint64_t number;
+    unsigned workers, reported;
+    struct hg_bindwatch_conf conf;
+    struct hg_evict_report *reports[]; /* by worker; NULL: not yet */
+};
+
+static void free_round(struct hg_binds_round *round)
+{
+    for (unsigned w = 0; w < round->workers; w++)
+        if (round->reports[w] != NULL)
+            hg_evict_report_free(round->reports[w]);
+    hg_upstream_unref(round->upstream);
+    free(round);
+}
+
+/* ---- judging ---- */
+
+/* A copy for one worker, with references. */
+static struct hg_evict_key *copy_keys(const struct hg_bindwatch_verdict *verdicts, size_t count)
+{
+    struct hg_evict_key *keys = calloc(count, sizeof *keys);
+    for (size_t i = 0; keys != NULL && i < count; i++) {
+        const struct hg_bindwatch_verdict *verdict = &verdicts[i];
+        keys[i].bucket = hg_bucket_ref((struct hg_bucket *)(uintptr_t)verdict->tenant);
+        keys[i].verdict = *verdict;
+        memcpy(keys[i].key, verdict->key.bytes.at, verdict->key.bytes.len);
+    }
+    return keys;
+}
+
+static void order(struct hg_binds *binds, const struct hg_binds_round *round,
+                  const struct hg_bindwatch_verdict *verdicts, size_t count, uint32_t worker)
+{
+    struct hg_front *front = &binds->process->front;
+    hg_counter_add(&binds->keys_evicted, count);
+    for (unsigned w = 0; count > 0 && w < round->workers; w++) {
+        struct hg_evict_key *keys = copy_keys(verdicts, count);
+        if (keys != NULL)
+            hg_evict_order(&front->workers[w], round->upstream, keys, count);
+    }
+    if (count > 0 || worker == UINT32_MAX)
+        return;
+    hg_counter_add(&binds->oldest_evicted, 1);
+    hg_evict_order(&front->workers[worker], round->upstream, NULL, 0);
+}
+
+/* Stranded slots are nobody's, and used all the same. */
+static uint32_t stranded_of(const struct hg_upstream *upstream)
+{
+    int64_t sum = 0;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        sum += atomic_load_explicit(&upstream->gate->holders[kind].stranded, memory_order_relaxed);
+    return sum > 0 ? (uint32_t)sum : 0;
+}
+
+static void judge(struct hg_binds *binds, struct hg_binds_round *round)
+{
+    size_t rows = 0;
+    for (unsigned w = 0; w < round->workers; w++)
+        if (round->reports[w] != NULL)
+            rows += round->reports[w]->report.count;
+    void *memory = malloc(hg_bindwatch_bytes(rows + 1));
+    if (memory == NULL)
+        return;
+    struct hg_bindwatch *watch = hg_bindwatch_init(memory, rows + 1);
+    const struct hg_bindwatch_report stranded = {.used = stranded_of(round->upstream)};
+    for (unsigned w = 0; w < round->workers; w++)
+        if (round->reports[w] != NULL)
+            hg_bindwatch_add(watch, w, &round->reports[w]->report);
+    hg_bindwatch_add(watch, 0, &stranded);
+    const struct hg_bindwatch_verdict *verdicts;
+    uint32_t worker;
+    size_t count = hg_bindwatch_judge(watch, &round->conf, &verdicts, &worker);
+    order(binds, round, verdicts, count, worker);
+    free(memory);
+}
+
+static void finish(struct hg_binds *binds, unsigned slot)
+{
+    struct hg_binds_round *round = binds->rounds[slot];
+    binds->rounds[slot] = NULL;
+    judge(binds, round);
+    free_round(round);
+}
+
+static void on_report(struct hg_letter *letter, void *receiver)
+{
+    struct hg_evict_report *report = HG_CONTAINER_OF(letter, struct hg_evict_report, letter);
+    struct hg_binds *binds = report->ctx;
+    unsigned slot = report->upstream->slot;
+    struct hg_binds_round *round = binds->rounds[slot];
+    (void)receiver;
+    if (round == NULL || round->number != report->round || report->worker >= round->workers ||
+        round->reports[report->worker] != NULL) {
+        hg_counter_add(&binds->late_reports, 1);
+        hg_evict_report_free(report);
+        return;
+    }
+    round->reports[report->worker] = report;
+    if (++round->reported == round->workers)
+        finish(binds, slot);
+}
+
+/* ---- looking ---- */
+
+static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_us, uint64_t now_us)
+{
+    struct hg_gateshare *share = upstream->gate;
+    uint64_t since_us = atomic_load(&share->backlog_since_us);
+    if (atomic_load(&share->backlog) <= 0) {
+        if (since_us != 0 && hg_gateshare_is_over(share, now_us))
+            atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, 0);
+        return false;
+    }
+    return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
+}
+
+static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
+                  const struct hg_bind_settings *settings)
+{
+    struct hg_front *front = &binds->process->front;
+    struct hg_binds_round *round =
+        calloc(1, sizeof *round + front->worker_count * sizeof *round->reports);
+    if (round == NULL)
+        return;
+    round->upstream = hg_upstream_ref(upstream);
+    round->number = ++binds->last_round;
+    round->workers = front->worker_count;
+    round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us};
+    binds->rounds[upstream->slot] = round;
+    hg_counter_add(&binds->rounds_begun, 1);
+    for (unsigned w = 0; w < front->worker_count; w++)
+        hg_evict_ask(&front->workers[w], upstream, round->number, &binds->process->house, on_report,
+                     binds);
+}
+
+static void on_look(struct hg_timer *timer)
+{
+    struct hg_binds *binds = HG_CONTAINER_OF(timer, struct hg_binds, timer);
+    /* Only housekeeping changes the directory. */
+    const struct hg_directory *directory = binds->process->directory;
+    const struct hg_bind_settings *settings = &directory->settings.bind;
+    uint64_t now_us = hg_now_us();
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
+        if (binds->rounds[slot] != NULL)
+            finish(binds, slot);
+    for (size_t i = 0; i < directory->upstream_count; i++)
+        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us))
+            begin(binds, directory->upstreams[i], settings);
+}
+
+int hg_binds_start(struct hg_binds *binds, struct hg_process *process, struct hg_loop *loop)
+{
+    binds->process = process;
+    int rc = hg_loop_timer_init(loop, &binds->timer, HG_BINDS_LOOK_US, on_look);
+    binds->is_open = rc == 0;
+    return rc;
+}
+
+void hg_binds_stop(struct hg_binds *binds)
+{
+    if (binds->is_open)
+        hg_loop_timer_fini(&binds->timer);
+    binds->is_open = false;
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
+        if (binds->rounds[slot] != NULL)
+            free_round(binds->rounds[slot]);
+        binds->rounds[slot] = NULL;
+    }
+}

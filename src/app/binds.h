@@ -1,0 +1,44 @@
+// binds - who piles up in a backlogged upstream: housekeeping's side of bind eviction
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   every 100 ms, for each upstream whose line has not been empty for bind_backlog_ms:
+//   ask all workers ─► reports ─► core/bindwatch ─► each worker: evict, throttle (front/evict)
+//
+// A round is judged when all workers have reported, or at the next look, by what has come.
+#ifndef HG_APP_BINDS_H
+#define HG_APP_BINDS_H
+
+#include "base/counter.h"
+#include "front/evict.h"
+#include "io/loop.h"
+
+#define HG_BINDS_LOOK_US 100000
+
+struct hg_process;
+
+/* HG_BINDS_STAT(name, sentence) */
+#define HG_BINDS_STATS(HG_BINDS_STAT)                                                              \
+    HG_BINDS_STAT(rounds_begun, "times that a backlogged upstream was looked at")                  \
+    HG_BINDS_STAT(late_reports, "reports of workers that came after their round was judged")       \
+    HG_BINDS_STAT(keys_evicted, "keys that held too many slots and were to be evicted")            \
+    HG_BINDS_STAT(oldest_evicted, "times that the longest-running request was to be evicted")
+
+struct hg_binds_round;
+
+struct hg_binds {
+    struct hg_process *process;
+    struct hg_timer timer;
+    bool is_open;
+    uint64_t last_round;
+    struct hg_binds_round *rounds[HG_UPSTREAMS_MAX]; /* open ones, by the upstream's slot */
+#define HG_BINDS_STAT(name, text) hg_counter name;
+    HG_BINDS_STATS(HG_BINDS_STAT)
+#undef HG_BINDS_STAT
+};
+
+/* On housekeeping's loop. 0 or -errno. */
+HG_MUST_USE int hg_binds_start(struct hg_binds *binds, struct hg_process *process,
+                               struct hg_loop *loop);
+void hg_binds_stop(struct hg_binds *binds);
+
+#endif

@@ -1,0 +1,77 @@
+// conf_tickets - the rules about tickets and their number
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/conf_build.h"
+
+#include <inttypes.h>
+
+#define FEW 5 /* fixed tickets below this are seldom meant: MongoDB refuses them */
+
+static const char *option_name(enum hg_conf_upstream_option index)
+{
+    return hg_conf_scopes[HG_CONF_SCOPE_UPSTREAM].options[index].name;
+}
+
+/* The line of an option, else of another one that it is at odds with. */
+static unsigned line_of(const struct hg_conf_upstream *upstream, enum hg_conf_upstream_option index,
+                        enum hg_conf_upstream_option other)
+{
+    return upstream->lines[index] ? upstream->lines[index] : upstream->lines[other];
+}
+
+static void check_fixed(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                        enum hg_conf_upstream_option index, uint64_t tickets,
+                        struct hg_conf_errors *errs)
+{
+    if (upstream->execution_control != HG_CONF_EXECUTION_CONTROL_FIXED || tickets >= FEW)
+        return;
+    HG_CONF_WARN(conf, upstream->lines[index],
+                 tickets == 0 ? "%s %" PRIu64 " of upstream '%s' lets no request in"
+                              : "%s %" PRIu64
+                                " of upstream '%s' is very few: a slow request keeps others out",
+                 option_name(index), tickets, upstream->name);
+}
+
+static void check_probing(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                          struct hg_conf_errors *errs)
+{
+    uint64_t min = upstream->throughput_probing_min_concurrency;
+    uint64_t max = upstream->throughput_probing_max_concurrency;
+    uint64_t initial = upstream->throughput_probing_initial_concurrency;
+    if (min > max) {
+        HG_CONF_ERROR(conf,
+                      line_of(upstream, HG_CONF_UPSTREAM_throughput_probing_min_concurrency,
+                              HG_CONF_UPSTREAM_throughput_probing_max_concurrency),
+                      "throughput_probing_min_concurrency '%" PRIu64
+                      "' of upstream '%s' exceeds throughput_probing_max_concurrency (accepted: 1 "
+                      "to %" PRIu64 ")",
+                      min, upstream->name, max);
+        return;
+    }
+    if (initial != 0 && (initial < 2 * min || initial > 2 * max))
+        HG_CONF_WARN(conf,
+                     line_of(upstream, HG_CONF_UPSTREAM_throughput_probing_initial_concurrency,
+                             HG_CONF_UPSTREAM_throughput_probing_min_concurrency),
+                     "throughput_probing_initial_concurrency %" PRIu64
+                     " of upstream '%s' is %s: %" PRIu64 " is taken",
+                     initial, upstream->name,
+                     initial < 2 * min ? "less than twice throughput_probing_min_concurrency"
+                                       : "more than twice throughput_probing_max_concurrency",
+                     initial < 2 * min ? 2 * min : 2 * max);
+}
+
+void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *errs)
+{
+    unsigned line = conf->lines[HG_CONF_SERVER_ingress_tickets];
+    if (conf->ingress_enabled && conf->ingress_tickets < FEW)
+        HG_CONF_WARN(conf, line,
+                     conf->ingress_tickets == 0 ? "ingress_tickets %" PRIu64 " lets no request in"
+                                                : "ingress_tickets %" PRIu64
+                                                  " is very few: a slow request keeps others out",
+                     conf->ingress_tickets);
+    for (size_t i = 0; i < conf->upstreams_count; i++) {
+        const struct hg_conf_upstream *upstream = &conf->upstreams[i];
+        check_fixed(conf, upstream, HG_CONF_UPSTREAM_read_tickets, upstream->read_tickets, errs);
+        check_fixed(conf, upstream, HG_CONF_UPSTREAM_write_tickets, upstream->write_tickets, errs);
+        check_probing(conf, upstream, errs);
+    }
+}

@@ -1,0 +1,58 @@
+// bind - evicted keys on the path of a request, worker's side
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   hot key ─► bind throttle: an entry for (type, key)? one in X passes, the others are refused
+//                ▲ entries                                    │ passes: on the quarantine
+//        verdicts of housekeeping (evict.h)                   ▼ connection of its store
+//
+// A bind is the key of a request, a class its tenant and hot-key type. Entries are the worker's
+// own, in a table of the lane; shown merged. Batches that are not atomic are judged item by item;
+// ranges of several rows have no key. Worker's thread only, but for the board.
+#ifndef HG_FRONT_BIND_H
+#define HG_FRONT_BIND_H
+
+#include "core/bindthrottle.h"
+#include "core/hotkey.h"
+#include "front/session.h"
+
+/* The bind of a key whose bytes and hash are those of front/hot. */
+static inline struct hg_bindthrottle_key hg_bind_key(enum hg_hot_type type,
+                                                     const struct hg_hotkey_key *key)
+{
+    size_t len = key->len < HG_HOTKEY_KEY_MAX ? key->len : HG_HOTKEY_KEY_MAX;
+    return (struct hg_bindthrottle_key){(uint8_t)type, key->table_len, key->hash,
+                                        hg_span(key->at, len)};
+}
+
+/* Why a request is refused. */
+struct hg_bind_words {
+    char text[256];
+    char members[320];
+};
+
+enum hg_bind_verdict { HG_BIND_FREE, HG_BIND_PASS, HG_BIND_REFUSE };
+
+/* An attempt for a key of the lane, which has entries. PASS: it is one in X. */
+enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *lane,
+                                    const struct hg_bindthrottle_key *key, bool exempt,
+                                    struct hg_bind_words *ret_words);
+/* The request had passed, and was refused later without a slot. */
+void hg_bind_undo(struct hg_request *request);
+/* The bind of a request that was taken in, in `room` if it has a table; false: it has none. */
+HG_MUST_USE bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX],
+                            struct hg_bindthrottle_key *ret);
+
+/* An entry of an evicted key. */
+void hg_bind_make(struct hg_worker *worker, struct hg_lane *lane,
+                  const struct hg_bindthrottle_key *key, uint64_t evicted);
+
+/* ---- for the worker ---- */
+
+HG_MUST_USE int hg_binds_open(struct hg_worker *worker);
+void hg_binds_close(struct hg_worker *worker);
+/* When nobody reads the board any more. */
+void hg_binds_free(struct hg_worker *worker);
+/* Every 100 ms: time works on the entries; tables without any go, and those of deleted buckets. */
+void hg_binds_sweep(struct hg_worker *worker);
+
+#endif

@@ -1,0 +1,558 @@
+// gate - tickets on the path of a request, worker's side
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/gate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "front/answer.h"
+#include "proto/status.h"
+
+#define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
+
+static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
+                                           "the tenant's store could not be opened", HG_SPAN_NONE,
+                                           HG_SPAN_NONE};
+
+/* ---- which holder ---- */
+
+/* Reads are operations of the QUERY type, and what goes on with a range; all others are writes. */
+#define KIND_INSERT(writes) HG_TICKET_WRITE
+#define KIND_DELETE(writes) HG_TICKET_WRITE
+#define KIND_UPDATE(writes) HG_TICKET_WRITE
+#define KIND_QUERY(writes)  HG_TICKET_READ
+#define KIND_POINT(writes)  HG_TICKET_READ
+#define KIND_ITEMS(writes)  HG_TICKET_WRITE
+#define KIND_NONE(writes)   ((writes) ? HG_TICKET_WRITE : HG_TICKET_READ)
+
+static const uint8_t kinds[HG_OPS] = {
+#define HG_OP(name, printed, reads, writes, api, code, hot) KIND_##hot(writes),
+#include "base/op.def"
+#undef HG_OP
+};
+
+/* ---- taking and giving back ---- */
+
+static inline void have_ingress(struct hg_request *request, struct hg_gate_line *in)
+{
+    request->tickets |= HG_TICKETS_INGRESS;
+    hg_counter_add(&in->tally->started, 1);
+}
+
+static inline void have_execution(struct hg_request *request, struct hg_gate_line *in)
+{
+    enum hg_gate_place place = in->place;
+    request->tickets |= (uint8_t)(1u << place);
+    request->gate = in;
+    request->ticket_us = in->worker->loop.now_us;
+    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
+    hg_counter_add(&in->tally->started, 1);
+    hg_counter_add(&request->lane->tallies[place].started, 1);
+    hg_list_append(in->running, &request->run);
+}
+
+static void have(struct hg_request *request, struct hg_gate_line *in)
+{
+    if (in->place == HG_GATE_INGRESS)
+        have_ingress(request, in);
+    else
+        have_execution(request, in);
+}
+
+static void poke_slow(struct hg_gate_line *in, uint32_t worker)
+{
+    if (worker != in->worker->index) {
+        hg_gate_poke(in->worker->front, worker);
+        return;
+    }
+    in->serve_wanted = true;
+    hg_loop_again(&in->worker->loop);
+}
+
+static inline void poke(struct hg_gate_line *in, uint32_t worker)
+{
+    if (HG_UNLIKELY(worker != HG_TICKET_NOBODY))
+        poke_slow(in, worker);
+}
+
+static void note_delinquent(struct hg_gate_tally *tally, uint64_t beyond_us)
+{
+    uint64_t ms = beyond_us / 1000;
+    hg_counter_add(&tally->delinquent, 1);
+    hg_counter_add(&tally->delinquent_ms, ms);
+    if (ms > hg_counter_get(&tally->delinquent_max_ms))
+        hg_counter_set(&tally->delinquent_max_ms, ms);
+}
+
+static inline void tell(struct hg_gate_tally *tally, bool answered, uint64_t held_us)
+{
+    if (HG_UNLIKELY(!answered)) {
+        hg_counter_add(&tally->unanswered, 1);
+        return;
+    }
+    hg_counter_add(&tally->answered, 1);
+    hg_counter_add(&tally->processing_us, held_us);
+}
+
+/* What few requests have. */
+static void leave_rest(struct hg_request *request, uint8_t tickets)
+{
+    if (request->in_backlog)
+        hg_gate_room_end(request);
+    if (tickets & HG_TICKETS_EXEMPT) {
+        hg_counter_add(&request->session->worker->ingress->tally->exempt_finished, 1);
+        hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_finished, 1);
+    }
+}
+
+void hg_gate_leave(struct hg_request *request, bool answered)
+{
+    struct hg_worker *worker = request->session->worker;
+    uint8_t tickets = request->tickets;
+    request->tickets = 0;
+    if (HG_LIKELY(tickets & HG_TICKETS_EXECUTE)) {
+        struct hg_gate_line *in = request->gate;
+        struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
+        uint64_t held_us = worker->loop.now_us - request->ticket_us;
+        uint64_t slow_us = worker->directory->settings.slow_request_us;
+        tell(in->tally, answered, held_us);
+        tell(of_tenant, answered, held_us);
+        if (HG_UNLIKELY(held_us > slow_us) && slow_us > 0) {
+            note_delinquent(in->tally, held_us - slow_us);
+            note_delinquent(of_tenant, held_us - slow_us);
+        }
+        request->run.prev->next = request->run.next; /* it will be in no list again */
+        request->run.next->prev = request->run.prev;
+        poke(in, hg_ticket_put(&in->holder->ticket));
+    }
+    if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
+        struct hg_gate_line *in = worker->ingress;
+        hg_counter_add(&in->tally->answered, 1);
+        poke(in, hg_ticket_put(&in->holder->ticket));
+    }
+    if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog))
+        leave_rest(request, tickets);
+}
+
+void hg_gate_on_strand(void *ctx, unsigned kind, int change)
+{
+    struct hg_gate *gate = ctx;
+    struct hg_gate_line *in = &gate->lines[kind];
+    atomic_fetch_add_explicit(&in->holder->stranded, change, memory_order_relaxed);
+    if (change > 0)
+        hg_ticket_force(&in->holder->ticket);
+    else
+        poke(in, hg_ticket_put(&in->holder->ticket));
+}
+
+/* ---- backlog ---- */
+
+void hg_gate_room_begin(struct hg_request *request)
+{
+    struct hg_worker *worker = request->session->worker;
+    if (request->call.quarantine)
+        return; /* it waits for nobody but its own kind */
+    request->in_backlog = true;
+    hg_gateshare_backlog(request->lane->bucket->upstream->gate, 1, worker->loop.now_us);
+}
+
+void hg_gate_room_end(struct hg_request *request)
+{
+    if (!request->in_backlog)
+        return;
+    request->in_backlog = false;
+    hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1,
+                         request->session->worker->loop.now_us);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(struct hg_request *request, enum hg_gate_place place, bool late)
+{
+    const struct hg_bucket *bucket = request->lane->bucket;
+    const char *of = place == HG_GATE_INGRESS ? "the server" : bucket->upstream->name;
+    char text[256], members[320];
+    snprintf(text, sizeof text,
+             late ? "no %s ticket of %s%s%s became free in time"
+                  : "too many requests wait for a %s ticket of %s%s%s",
+             hg_gate_place_name(place), place == HG_GATE_INGRESS ? "" : "upstream '", of,
+             place == HG_GATE_INGRESS ? "" : "'");
+    snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"",
+             hg_gate_place_name(place), bucket->name);
+    struct hg_refusal refusal = {late ? HG_STATUS_QUEUE_TIMEOUT : HG_STATUS_QUEUE_FULL,
+                                 late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, text,
+                                 hg_span_str(members), HG_SPAN_NONE};
+    hg_answer_refusal(request, &refusal);
+}
+
+void hg_gate_refuse_late(struct hg_request *request, enum hg_gate_place place)
+{
+    refuse(request, place, true);
+}
+
+/* ---- in line ---- */
+
+static struct hg_session *session_of(struct hg_ticketline_waiter *waiter)
+{
+    return HG_CONTAINER_OF(waiter, struct hg_session, waiter);
+}
+
+static void count_out(struct hg_gate_line *in, struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
+    uint64_t now_us = in->worker->loop.now_us;
+    uint64_t waited_us = now_us > request->hold_us ? now_us - request->hold_us : 0;
+    session->in_line = NULL;
+    request->queue_us += waited_us;
+    atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
+    if (in->share != NULL)
+        hg_gateshare_backlog(in->share, -1, now_us);
+    hg_counter_add(&in->tally->removed, 1);
+    hg_counter_add(&in->tally->queued_us, waited_us);
+    hg_counter_add(&of_tenant->removed, 1);
+    hg_counter_add(&of_tenant->queued_us, waited_us);
+}
+
+/* A request's time in line is over. */
+static void note_late(struct hg_gate_line *in)
+{
+    if (in->share != NULL)
+        atomic_store_explicit(&in->share->backlog_late_us, in->worker->loop.now_us,
+                              memory_order_relaxed);
+}
+
+static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
+{
+    hg_counter_add(&in->tally->canceled, 1);
+    hg_counter_add(&session->waiting->lane->tallies[in->place].canceled, 1);
+}
+
+/* The next in turn has a ticket: its session goes on. */
+static void grant(struct hg_gate_line *in)
+{
+    uint64_t now_us = in->worker->loop.now_us;
+    struct hg_session *session = session_of(hg_ticketline_pop(&in->line, now_us));
+    struct hg_request *request = session->waiting;
+    hg_hist_record(&in->holder->workers[in->worker->index].waits,
+                   now_us > request->hold_us ? now_us - request->hold_us : 0, 1);
+    count_out(in, session);
+    have(request, in);
+    session->wait = HG_WAIT_NONE;
+    hg_session_make_ready(session);
+}
+
+static void leave_empty(struct hg_gate_line *in)
+{
+    hg_list_remove(&in->node);
+    poke(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
+}
+
+static struct hg_ticketline_conf conf_of(const struct hg_gate_holder *holder)
+{
+    struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
+    return (struct hg_ticketline_conf){
+        atomic_load_explicit(&h->overload_wait_us, memory_order_relaxed)};
+}
+
+static void refuse_late_ones(struct hg_gate_line *in)
+{
+    const struct hg_ticketline_conf conf = conf_of(in->holder);
+    struct hg_ticketline_waiter *waiter;
+    while ((waiter = hg_ticketline_expire(&in->line, &conf, in->worker->loop.now_us)) != NULL) {
+        struct hg_session *session = session_of(waiter);
+        count_canceled(in, session);
+        count_out(in, session);
+        note_late(in);
+        hg_gate_refuse_late(session->waiting, in->place);
+    }
+}
+
+/* As core/ticket.h wants it. */
+static void serve(struct hg_gate_line *in)
+{
+    in->serve_wanted = false;
+    refuse_late_ones(in);
+    while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
+        grant(in);
+    if (in->line.count == 0)
+        leave_empty(in);
+}
+
+void hg_gates_serve(struct hg_worker *worker)
+{
+    HG_LIST_EACH(node, &worker->lines_waiting)
+    {
+        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
+        if (in->serve_wanted)
+            serve(in);
+    }
+}
+
+static void publish(struct hg_gate_line *in)
+{
+    struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
+    hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
+    hg_counter_set(&shown->overloaded, in->line.overloaded);
+}
+
+static void arm(struct hg_worker *worker)
+{
+    if (hg_loop_timer_arm(&worker->line_timer, LOOK_US) == 0)
+        worker->line_timer_armed = true;
+}
+
+static void on_line_timer(struct hg_timer *timer)
+{
+    struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, line_timer);
+    worker->line_timer_armed = false;
+    HG_LIST_EACH(node, &worker->lines_waiting)
+    {
+        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
+        hg_ticketline_tick(&in->line, worker->loop.now_us);
+        serve(in);
+        publish(in);
+    }
+    if (!hg_list_empty(&worker->lines_waiting))
+        arm(worker);
+}
+
+/* The request gets in line, unless that is in vain. True: it waits. */
+static bool wait_in_line(struct hg_session *session, struct hg_request *request,
+                         struct hg_gate_line *in)
+{
+    struct hg_gate_holder *holder = in->holder;
+    struct hg_worker *worker = session->worker;
+    struct hg_lane *lane = request->lane;
+    const struct hg_ticketline_conf conf = conf_of(holder);
+    uint64_t now_us = worker->loop.now_us;
+    int64_t most = (int64_t)atomic_load_explicit(&holder->max_waiting, memory_order_relaxed);
+    if (atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most) {
+        hg_counter_add(&in->tally->overflows, 1);
+        hg_counter_add(&lane->tallies[in->place].overflows, 1);
+        refuse(request, in->place, false);
+        return false;
+    }
+    struct hg_ticketline_waiter *waiter = &session->waiter;
+    waiter->since_us = now_us;
+    waiter->came_us = session->backlog_us != 0 ? session->backlog_us : now_us;
+    waiter->deadline_us =
+        now_us + atomic_load_explicit(&holder->queue_timeout_us, memory_order_relaxed);
+    if (request->call.deadline_us < waiter->deadline_us)
+        waiter->deadline_us = request->call.deadline_us;
+    uint64_t units = request->read_units + request->write_units;
+    waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+    if (session->hung_up || session->closing ||
+        hg_ticketline_end_us(&in->line, &conf, waiter) <= now_us) {
+        hg_counter_add(&in->tally->canceled, 1);
+        hg_counter_add(&lane->tallies[in->place].canceled, 1);
+        note_late(in);
+        hg_gate_refuse_late(request, in->place);
+        return false;
+    }
+    request->hold_us = now_us;
+    session->waiting = request;
+    session->wait = HG_WAIT_TICKET;
+    session->in_line = in;
+    hg_ticketline_push(&in->line, &lane->queues[in->place], waiter, now_us);
+    atomic_fetch_add_explicit(&holder->waiting, 1, memory_order_relaxed);
+    if (in->share != NULL)
+        hg_gateshare_backlog(in->share, 1, now_us);
+    hg_counter_add(&in->tally->added, 1);
+    hg_counter_add(&lane->tallies[in->place].added, 1);
+    if (hg_list_empty(&in->node))
+        hg_list_append(&worker->lines_waiting, &in->node);
+    if (!worker->line_timer_armed)
+        arm(worker);
+    if (hg_ticket_want(&holder->ticket, worker->index))
+        grant(in); /* perhaps to another one, whose turn it is */
+    if (in->line.count == 0)
+        leave_empty(in);
+    return true;
+}
+
+void hg_gate_abandon(struct hg_session *session)
+{
+    struct hg_gate_line *in = session->in_line;
+    if (session->wait != HG_WAIT_TICKET || in == NULL)
+        return;
+    hg_ticketline_remove(&in->line, &session->waiter, in->worker->loop.now_us);
+    count_canceled(in, session);
+    count_out(in, session);
+    session->wait = HG_WAIT_NONE;
+    if (in->line.count == 0)
+        leave_empty(in);
+}
+
+/* ---- the way in ---- */
+
+/* One ticket; false: it waits, or was refused. */
+static bool take(struct hg_session *session, struct hg_request *request, struct hg_gate_line *in,
+                 enum hg_mode mode, bool *ret_waits)
+{
+    if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
+        have(request, in);
+        return true;
+    }
+    if (mode == HG_MODE_OBSERVE) {
+        hg_counter_add(&in->tally->would_wait, 1);
+        hg_counter_add(&request->lane->tallies[in->place].would_wait, 1);
+        hg_ticket_force(&in->holder->ticket);
+        have(request, in);
+        return true;
+    }
+    *ret_waits = wait_in_line(session, request, in);
+    return false;
+}
+
+static inline bool enter_exempt(struct hg_request *request)
+{
+    request->tickets |= HG_TICKETS_EXEMPT;
+    hg_counter_add(&request->session->worker->ingress->tally->exempt_started, 1);
+    hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
+    return true;
+}
+
+/* Any request, in whatever state. */
+static bool enter_slow(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_bucket *bucket = request->lane->bucket;
+    enum hg_mode mode =
+        (enum hg_mode)atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
+    *ret_waits = false;
+    if (request->tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT))
+        return true; /* it comes back from another wait */
+    if (mode == HG_MODE_OFF)
+        return enter_exempt(request);
+    if (bucket->upstream == NULL || hg_worker_store(worker, bucket->upstream) == NULL) {
+        hg_answer_refusal(request, &no_store);
+        return false;
+    }
+    bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
+    if (ingress && !(request->tickets & HG_TICKETS_INGRESS) &&
+        !take(session, request, worker->ingress, mode, ret_waits))
+        return false;
+    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
+    return take(session, request, &gate->lines[kinds[request->call.op]], mode, ret_waits);
+}
+
+/* Both tickets at once, when nobody has to wait. */
+bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+{
+    struct hg_worker *worker = session->worker;
+    struct hg_bucket *bucket = request->lane->bucket;
+    struct hg_gate_line *ingress = worker->ingress;
+    int mode = atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
+    if (mode == HG_MODE_OFF && request->tickets == 0)
+        return enter_exempt(request);
+    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL || mode != HG_MODE_ENFORCE ||
+                    !atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed)))
+        return enter_slow(session, request, ret_waits);
+    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
+    if (HG_UNLIKELY(gate == NULL || ingress->line.count > 0 ||
+                    !hg_ticket_try(&ingress->holder->ticket)))
+        return enter_slow(session, request, ret_waits);
+    struct hg_gate_line *in = &gate->lines[kinds[request->call.op]];
+    have_ingress(request, ingress);
+    if (HG_UNLIKELY(in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
+        return enter_slow(session, request, ret_waits);
+    have_execution(request, in);
+    return true;
+}
+
+/* ---- the worker's part ---- */
+
+static void init_line(struct hg_gate_line *in, struct hg_worker *worker,
+                      struct hg_gate_holder *holder, struct hg_gate *gate)
+{
+    hg_list_init(&in->node);
+    in->worker = worker;
+    in->holder = holder;
+    in->place = holder->place;
+    in->tally = &holder->workers[worker->index].tally;
+    in->share = gate != NULL ? gate->share : NULL;
+    in->running = gate != NULL ? &gate->running : NULL;
+    hg_ticketline_init(&in->line);
+}
+
+int hg_gates_open(struct hg_worker *worker)
+{
+    hg_list_init(&worker->lines_waiting);
+    worker->ingress = calloc(1, sizeof *worker->ingress);
+    if (worker->ingress == NULL)
+        return -ENOMEM;
+    init_line(worker->ingress, worker, &worker->front->ingress, NULL);
+    return hg_loop_timer_init(&worker->loop, &worker->line_timer, 0, on_line_timer);
+}
+
+void hg_gates_close(struct hg_worker *worker)
+{
+    if (worker->ingress == NULL)
+        return;
+    hg_loop_timer_fini(&worker->line_timer);
+    free(worker->ingress);
+    worker->ingress = NULL;
+}
+
+struct hg_gate *hg_gate_new(struct hg_worker *worker, struct hg_upstream *upstream)
+{
+    struct hg_gate *gate = calloc(1, sizeof *gate);
+    if (gate == NULL)
+        return NULL;
+    gate->share = upstream->gate;
+    hg_list_init(&gate->running);
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        init_line(&gate->lines[kind], worker, &gate->share->holders[kind], gate);
+    return gate;
+}
+
+void hg_gate_free(struct hg_gate *gate)
+{
+    free(gate);
+}
+
+void hg_gates_publish(struct hg_worker *worker)
+{
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
+        struct hg_gate *gate = worker->gates[slot];
+        if (gate == NULL)
+            continue;
+        uint64_t oldest_us[HG_TICKET_KINDS] = {0};
+        struct hg_list *first = hg_list_first(&gate->running);
+        if (first != NULL) {
+            const struct hg_request *request = HG_CONTAINER_OF(first, struct hg_request, run);
+            oldest_us[request->call.ticket - 1] = request->ticket_us;
+        }
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+            publish(&gate->lines[kind]);
+            hg_counter_set(&gate->share->holders[kind].workers[worker->index].oldest_us,
+                           oldest_us[kind]);
+        }
+    }
+}
+
+static void on_gate_letter(struct hg_letter *letter, void *receiver)
+{
+    struct hg_worker *worker = receiver;
+    (void)letter;
+    /* Cleared first: who posts from now on may have something that is not seen now. */
+    atomic_store(&worker->gate_posted, false);
+    HG_LIST_EACH(node, &worker->lines_waiting)
+    {
+        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
+        serve(in);
+    }
+}
+
+void hg_gate_poke(struct hg_front *front, uint32_t index)
+{
+    if (index == HG_TICKET_NOBODY)
+        return;
+    struct hg_worker *worker = &front->workers[index];
+    if (atomic_exchange(&worker->gate_posted, true))
+        return;
+    worker->gate_letter.deliver = on_gate_letter;
+    hg_mailbox_post(&worker->mailbox, &worker->gate_letter);
+}

@@ -1,0 +1,100 @@
+// gateshare - tickets: what the workers and the process share
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A holder's count is shared by all workers; who waits, and what is counted, is each worker's own
+// (gate.h). The process has one holder of ingress tickets, each upstream one of read and one of
+// write tickets, whose sizes the main thread sets (app/gates).
+#ifndef HG_FRONT_GATESHARE_H
+#define HG_FRONT_GATESHARE_H
+
+#include <pthread.h>
+
+#include "base/counter.h"
+#include "base/hist.h"
+#include "core/probe.h"
+#include "core/ticket.h"
+
+/* The holders that a request goes through; execution ones by hg_ticket_kind + HG_GATE_READ. */
+enum hg_gate_place { HG_GATE_INGRESS, HG_GATE_READ, HG_GATE_WRITE, HG_GATE_PLACES };
+
+/* Written by one worker. */
+struct hg_gate_tally {
+#define HG_GATE_STAT(field, printed, text) hg_counter field;
+#include "front/gate.def"
+#undef HG_GATE_STAT
+};
+
+struct hg_gate_stat_row {
+    const char *field, *name, *text;
+};
+extern const struct hg_gate_stat_row hg_gate_stat_rows[];
+enum { HG_GATE_STATS = sizeof(struct hg_gate_tally) / sizeof(hg_counter) };
+
+/* A worker's part of a holder. */
+struct hg_gate_worker {
+    struct hg_gate_tally tally;
+    struct hg_hist waits;    /* microseconds in line, of those that got a ticket */
+    hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
+    hg_counter overloaded;   /* 1: its line is overloaded */
+    hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
+} __attribute__((aligned(HG_CACHE_LINE)));
+
+struct hg_gate_holder {
+    struct hg_ticket ticket;
+    enum hg_gate_place place;
+    _Atomic int64_t waiting;                 /* requests in line, of all workers */
+    _Atomic int64_t stranded;                /* slots whose answer nobody waits for */
+    _Atomic uint64_t max_waiting;            /* how many may be in line; 0: nobody waits */
+    _Atomic uint64_t queue_timeout_us;       /* how long one may wait */
+    _Atomic uint64_t overload_wait_us;       /* the same under overload */
+    uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
+    unsigned worker_count;
+    struct hg_gate_worker *workers;
+};
+
+/* Of an upstream. */
+struct hg_gateshare {
+    struct hg_gate_holder holders[HG_TICKET_KINDS];
+    /* Requests that wait for a ticket or for a connection, and since when there are any; 0: none
+       do. All of them leaving at once ends nothing by itself, see hg_gateshare_is_over. */
+    _Atomic int64_t backlog;
+    _Atomic uint64_t backlog_since_us;
+    _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
+                                         time was over; 0: never */
+    pthread_mutex_t lock;
+    struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
+    bool changed;                /* they were */
+    bool begun;
+    uint64_t stepped_us;
+    struct hg_probe probe; /* the controller's; the main thread's, shown under lock */
+};
+
+/* 0 or -ENOMEM. */
+HG_MUST_USE int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
+                                    unsigned workers, int64_t size);
+void hg_gate_holder_fini(struct hg_gate_holder *holder);
+/* Both holders open wide until the process sets their sizes; NULL when memory is out. */
+HG_MUST_USE struct hg_gateshare *hg_gateshare_new(unsigned workers);
+/* NULL is allowed. */
+void hg_gateshare_free(struct hg_gateshare *share);
+
+/* Adds the tallies of all workers; any thread. */
+void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS]);
+/* Adds one tally to sums; any thread. The largest of maxima. */
+void hg_gate_tally_add(const struct hg_gate_tally *tally, uint64_t sums[HG_GATE_STATS]);
+/* All counters to 0, as far as what is under way allows: what was taken or waits goes on. By the
+   worker whose it is. */
+void hg_gate_tally_reset(struct hg_gate_tally *tally);
+/* "ingress", "read", "write" */
+const char *hg_gate_place_name(enum hg_gate_place place);
+
+/* A line that runs empty only because who waits gives up soon is a backlog all the same: it goes on
+   when the next one has to wait within so long of the last that gave up. */
+#define HG_GATESHARE_GAP_US 100000
+
+/* Nobody waits: is the backlog over? A ticket of each kind is free, and nobody gave up lately. */
+bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us);
+/* One more request waits, or one less. */
+void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
+
+#endif
