@@ -120,8 +120,7 @@ static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_u
     struct hg_gateshare *share = upstream->gate;
     uint64_t since_us = atomic_load(&share->backlog_since_us);
     if (atomic_load(&share->backlog) <= 0) {
-        /* Who waited has gone, and nobody came while there was no ticket: it is over now. */
-        if (since_us != 0 && hg_gateshare_is_free(share))
+        if (since_us != 0 && hg_gateshare_is_over(share, now_us))
             atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, 0);
         return false;
     }

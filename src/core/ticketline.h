@@ -17,6 +17,7 @@
 //
 // Deficit round robin: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served
 // while that covers the cost of its next waiter; what is left over is kept while it has waiters.
+// Rounds in which nobody could be served are skipped by calculation.
 //
 // Taking in is O(1), taking out O(log n) on average; a turn costs O(tenants) at most.
 //
@@ -32,9 +33,9 @@
 #include "base/heap.h"
 #include "base/list.h"
 
-/* Units of cost a turn: most requests cost less, so most turns serve somebody at once; and of a
-   tenant that offers too much no more than this many go before those of the next. */
-#define HG_TICKETLINE_QUANTUM   4
+/* Units of cost a turn. One: a tenant that offers too much uses up all of its turns, others whose
+   requests come one by one cannot, so a longer turn would be a larger share. */
+#define HG_TICKETLINE_QUANTUM   1
 #define HG_TICKETLINE_WINDOW_US 100000 /* over which the minimum sojourn is taken */
 #define HG_TICKETLINE_TARGET_US 5000   /* a minimum above this is overload */
 

@@ -96,8 +96,7 @@ static void on_room(struct hg_call *call)
     struct hg_session *session = request->session;
     request->queue_us += session->worker->loop.now_us - request->hold_us;
     session->wait = HG_WAIT_NONE;
-    if (request->in_backlog)
-        hg_gate_room_end(request);
+    hg_gate_room_end(request);
     /* At once: who submits again from here keeps his place in the store's queue. */
     hg_session_run_some(session);
 }
@@ -394,9 +393,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     request->hold_us = worker->loop.now_us;
     session->waiting = request;
     session->wait = HG_WAIT_ROOM;
-    /* Who waits for the quarantine holds up nobody but its own kind. */
-    if (!call->quarantine)
-        hg_gate_room_begin(request);
+    hg_gate_room_begin(request);
     return HG_STEP_WAIT;
 }
 

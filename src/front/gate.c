@@ -151,14 +151,19 @@ void hg_gate_on_strand(void *ctx, unsigned kind, int change)
 void hg_gate_room_begin(struct hg_request *request)
 {
     struct hg_worker *worker = request->session->worker;
+    if (request->call.quarantine)
+        return; /* it waits for nobody but its own kind */
     request->in_backlog = true;
     hg_gateshare_backlog(request->lane->bucket->upstream->gate, 1, worker->loop.now_us);
 }
 
 void hg_gate_room_end(struct hg_request *request)
 {
+    if (!request->in_backlog)
+        return;
     request->in_backlog = false;
-    hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1, 0);
+    hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1,
+                         request->session->worker->loop.now_us);
 }
 
 /* ---- refusals ---- */
@@ -203,11 +208,19 @@ static void count_out(struct hg_gate_line *in, struct hg_session *session)
     request->queue_us += waited_us;
     atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
     if (in->share != NULL)
-        hg_gateshare_backlog(in->share, -1, 0);
+        hg_gateshare_backlog(in->share, -1, now_us);
     hg_counter_add(&in->tally->removed, 1);
     hg_counter_add(&in->tally->queued_us, waited_us);
     hg_counter_add(&of_tenant->removed, 1);
     hg_counter_add(&of_tenant->queued_us, waited_us);
+}
+
+/* A request's time in line is over. */
+static void note_late(struct hg_gate_line *in)
+{
+    if (in->share != NULL)
+        atomic_store_explicit(&in->share->backlog_late_us, in->worker->loop.now_us,
+                              memory_order_relaxed);
 }
 
 static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
@@ -251,6 +264,7 @@ static void refuse_late_ones(struct hg_gate_line *in)
         struct hg_session *session = session_of(waiter);
         count_canceled(in, session);
         count_out(in, session);
+        note_late(in);
         hg_gate_refuse_late(session->waiting, in->place);
     }
 }
@@ -333,6 +347,7 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
         hg_ticketline_end_us(&in->line, &conf, waiter) <= now_us) {
         hg_counter_add(&in->tally->canceled, 1);
         hg_counter_add(&lane->tallies[in->place].canceled, 1);
+        note_late(in);
         hg_gate_refuse_late(request, in->place);
         return false;
     }

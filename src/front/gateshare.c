@@ -107,12 +107,14 @@ void hg_gate_tally_reset(struct hg_gate_tally *tally)
     hg_counter_set(&tally->exempt_started, exempt);
 }
 
-bool hg_gateshare_is_free(const struct hg_gateshare *share)
+bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us)
 {
+    struct hg_gateshare *of = (struct hg_gateshare *)(uintptr_t)share;
+    uint64_t late_us = atomic_load_explicit(&of->backlog_late_us, memory_order_relaxed);
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
         if (hg_ticket_available(&share->holders[kind].ticket) <= 0)
             return false;
-    return true;
+    return late_us == 0 || (now_us > late_us && now_us - late_us > HG_GATESHARE_GAP_US);
 }
 
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us)
@@ -121,6 +123,6 @@ void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_u
     uint64_t none = 0;
     if (before == 0 && change > 0)
         atomic_compare_exchange_strong(&share->backlog_since_us, &none, now_us);
-    else if (before == 1 && change < 0 && hg_gateshare_is_free(share))
+    else if (before == 1 && change < 0 && hg_gateshare_is_over(share, now_us))
         atomic_store(&share->backlog_since_us, 0);
 }

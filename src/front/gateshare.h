@@ -56,9 +56,11 @@ struct hg_gate_holder {
 struct hg_gateshare {
     struct hg_gate_holder holders[HG_TICKET_KINDS];
     /* Requests that wait for a ticket or for a connection, and since when there are any; 0: none
-       do. All of them leaving at once ends nothing while no ticket is free (app/binds). */
+       do. All of them leaving at once ends nothing by itself, see hg_gateshare_is_over. */
     _Atomic int64_t backlog;
     _Atomic uint64_t backlog_since_us;
+    _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
+                                         time was over; 0: never */
     pthread_mutex_t lock;
     struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
     bool changed;                /* they were */
@@ -86,8 +88,12 @@ void hg_gate_tally_reset(struct hg_gate_tally *tally);
 /* "ingress", "read", "write" */
 const char *hg_gate_place_name(enum hg_gate_place place);
 
-/* Is a ticket of each kind free? */
-bool hg_gateshare_is_free(const struct hg_gateshare *share);
+/* A line that runs empty only because who waits gives up soon is a backlog all the same: it goes on
+   when the next one has to wait within so long of the last that gave up. */
+#define HG_GATESHARE_GAP_US 100000
+
+/* Nobody waits: is the backlog over? A ticket of each kind is free, and nobody gave up lately. */
+bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us);
 /* One more request waits, or one less. */
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
 

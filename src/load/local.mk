@@ -1,15 +1,62 @@
 bin_PROGRAMS += headgate-load
-headgate_load_SOURCES = src/load/addr.c src/load/addr.h src/load/arrivals.c src/load/arrivals.h \
-	src/load/binary.c src/load/check.c src/load/check.h src/load/codec.h src/load/conn.c \
-	src/load/conn.h src/load/cpu.c src/load/cpu.h src/load/csv.c src/load/csv.h src/load/gen.c \
-	src/load/gen.h src/load/json.c src/load/json.h src/load/lane.c src/load/lane.h src/load/lines.c \
-	src/load/lines.h src/load/login.c src/load/login.h src/load/main.c src/load/op.def \
-	src/load/op.h src/load/open.c src/load/open.h src/load/option.c src/load/option.def \
-	src/load/option.h src/load/options.c src/load/options.h src/load/parse.c src/load/parse.h \
-	src/load/rate.c src/load/rate.h src/load/report.c src/load/report.h src/load/resp.c \
-	src/load/rowbody.c src/load/rowbody.h src/load/rows.c src/load/rows.h src/load/run.c \
-	src/load/run.h src/load/series.c src/load/series.h src/load/stats.c src/load/stats.h \
-	src/load/status.c src/load/status.def src/load/status.h src/load/text.c src/load/wire.h \
-	src/load/worker.c src/load/worker.h
+headgate_load_SOURCES =
+headgate_load_SOURCES += src/load/addr.c
+headgate_load_SOURCES += src/load/addr.h
+headgate_load_SOURCES += src/load/arrivals.c
+headgate_load_SOURCES += src/load/arrivals.h
+headgate_load_SOURCES += src/load/binary.c
+headgate_load_SOURCES += src/load/check.c
+headgate_load_SOURCES += src/load/check.h
+headgate_load_SOURCES += src/load/codec.h
+headgate_load_SOURCES += src/load/conn.c
+headgate_load_SOURCES += src/load/conn.h
+headgate_load_SOURCES += src/load/cpu.c
+headgate_load_SOURCES += src/load/cpu.h
+headgate_load_SOURCES += src/load/csv.c
+headgate_load_SOURCES += src/load/csv.h
+headgate_load_SOURCES += src/load/gen.c
+headgate_load_SOURCES += src/load/gen.h
+headgate_load_SOURCES += src/load/json.c
+headgate_load_SOURCES += src/load/json.h
+headgate_load_SOURCES += src/load/lane.c
+headgate_load_SOURCES += src/load/lane.h
+headgate_load_SOURCES += src/load/lines.c
+headgate_load_SOURCES += src/load/lines.h
+headgate_load_SOURCES += src/load/login.c
+headgate_load_SOURCES += src/load/login.h
+headgate_load_SOURCES += src/load/main.c
+headgate_load_SOURCES += src/load/op.def
+headgate_load_SOURCES += src/load/op.h
+headgate_load_SOURCES += src/load/open.c
+headgate_load_SOURCES += src/load/open.h
+headgate_load_SOURCES += src/load/option.c
+headgate_load_SOURCES += src/load/option.def
+headgate_load_SOURCES += src/load/option.h
+headgate_load_SOURCES += src/load/options.c
+headgate_load_SOURCES += src/load/options.h
+headgate_load_SOURCES += src/load/parse.c
+headgate_load_SOURCES += src/load/parse.h
+headgate_load_SOURCES += src/load/rate.c
+headgate_load_SOURCES += src/load/rate.h
+headgate_load_SOURCES += src/load/report.c
+headgate_load_SOURCES += src/load/report.h
+headgate_load_SOURCES += src/load/resp.c
+headgate_load_SOURCES += src/load/rowbody.c
+headgate_load_SOURCES += src/load/rowbody.h
+headgate_load_SOURCES += src/load/rows.c
+headgate_load_SOURCES += src/load/rows.h
+headgate_load_SOURCES += src/load/run.c
+headgate_load_SOURCES += src/load/run.h
+headgate_load_SOURCES += src/load/series.c
+headgate_load_SOURCES += src/load/series.h
+headgate_load_SOURCES += src/load/stats.c
+headgate_load_SOURCES += src/load/stats.h
+headgate_load_SOURCES += src/load/status.c
+headgate_load_SOURCES += src/load/status.def
+headgate_load_SOURCES += src/load/status.h
+headgate_load_SOURCES += src/load/text.c
+headgate_load_SOURCES += src/load/wire.h
+headgate_load_SOURCES += src/load/worker.c
+headgate_load_SOURCES += src/load/worker.h
 headgate_load_CFLAGS = $(AM_CFLAGS) $(GSASL_CFLAGS)
 headgate_load_LDADD = libbase.a $(GSASL_LIBS) -lm

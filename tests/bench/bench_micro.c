@@ -20,6 +20,8 @@
 #include "core/hotmerge.h"
 #include "core/keylist.h"
 #include "core/keythrottle.h"
+#include "core/ticket.h"
+#include "core/ticketline.h"
 #include "core/units.h"
 #include "proto/frame.h"
 #include "proto/mcreq.h"
@@ -126,6 +128,68 @@ static void credit_hold(void)
     for (unsigned long i = 0; i < iterations; i++)
         sum += hg_credit_decide(&node, &bucket, 1, 0, &charge);
     sink = sum;
+}
+
+/* ---- tickets ---- */
+
+static struct hg_ticket holder;
+static struct hg_ticketline line;
+static struct hg_ticketline_tenant line_tenants[16];
+static struct hg_ticketline_waiter line_waiters[1024];
+
+static void ticket_prepare(void)
+{
+    hg_ticket_init(&holder, 1000);
+}
+
+/* Nobody waits, and no other worker is at it. */
+static void ticket_take_put(void)
+{
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < iterations; i++)
+        if (hg_ticket_try(&holder))
+            sum += hg_ticket_put(&holder);
+    sink = sum;
+}
+
+static void line_push(unsigned long i)
+{
+    struct hg_ticketline_waiter *waiter = &line_waiters[i % HG_COUNT_OF(line_waiters)];
+    waiter->since_us = waiter->came_us = i;
+    waiter->deadline_us = i + 1000000;
+    waiter->cost = 1;
+    hg_ticketline_push(&line, &line_tenants[i % HG_COUNT_OF(line_tenants)], waiter, i);
+}
+
+/* Sixteen tenants, of which each has 32 in line. */
+static void line_prepare(void)
+{
+    hg_ticketline_init(&line);
+    for (size_t i = 0; i < HG_COUNT_OF(line_tenants); i++)
+        hg_ticketline_tenant_init(&line_tenants[i]);
+}
+
+static void line_push_pop(void)
+{
+    line_prepare();
+    for (unsigned long i = 0; i < iterations; i++) {
+        line_push(i);
+        if (line.count > HG_COUNT_OF(line_waiters) / 2 && hg_ticketline_pop(&line, i) == NULL)
+            abort();
+    }
+}
+
+/* Those that give up, in the order in which they came. */
+static void line_push_expire(void)
+{
+    struct hg_ticketline_conf conf = {20000};
+    line_prepare();
+    for (unsigned long i = 0; i < iterations; i++) {
+        line_push(i);
+        if (line.count > HG_COUNT_OF(line_waiters) / 2 &&
+            hg_ticketline_expire(&line, &conf, i + 2000000) == NULL)
+            abort();
+    }
 }
 
 /* ---- memory ---- */
@@ -388,6 +452,9 @@ static const struct {
     {"credit_reserved", credit_reserved, NULL, 0},
     {"credit_pool", credit_pool, NULL, 0},
     {"credit_hold", credit_hold, NULL, 0},
+    {"ticket_take_put", ticket_take_put, ticket_prepare, 0},
+    {"line_push_pop", line_push_pop, NULL, 0},
+    {"line_push_expire", line_push_expire, NULL, 0},
     {"slab", slab, NULL, 0},
     {"row_apply", row_apply, NULL, 0},
     {"hot_two_uniform", hot_update, hot_uniform_stream, 0},

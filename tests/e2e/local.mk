@@ -41,3 +41,5 @@ check-e2e: all $(e2e_programs)
 check-clients-table: $(e2e_programs)
 	HG_BUILD='$(abs_top_builddir)' /usr/bin/python3 '$(top_srcdir)/tests/e2e/client_statuses.py' \
 	  -o '$(top_srcdir)/doc/clients.md'
+
+EXTRA_DIST += tests/e2e/test_tickets_config.py

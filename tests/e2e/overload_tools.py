@@ -4,6 +4,7 @@ load, the statistics of tickets and bind throttles, and the events in the log.""
 
 import collections
 import contextlib
+import json
 import re
 
 import credit_tools
@@ -93,6 +94,24 @@ def total(rows, name):
     found = [int(value) for key, value in rows.items() if key == name or key.endswith(":" + name)]
     assert found, "%s: none of %s" % (name, sorted(rows))
     return sum(found)
+
+
+def throttles(daemon):
+    """{key: {x, passed, refused, klass}} of the keys that are throttled. Entries are each worker's
+    own: x is the largest, the others are sums."""
+    found = {}
+    for name, value in stat(daemon, "bindthrottle").items():
+        if re.fullmatch(r"bindthrottle:\d+", name):
+            row = json.loads(value)
+            assert row["k"] == "key", row
+            found[row["v"].encode()] = {"x": row["allowEveryX"], "passed": row["passed"],
+                                        "refused": row["refused"], "klass": row["class"]}
+    return found
+
+
+def counted(daemon, name, tenant=TENANT):
+    """One of the tenant's counters of binds."""
+    return int(stat(daemon, "bindthrottle")["tenant:%s:%s" % (tenant, name)])
 
 
 def check_breaker(daemon):

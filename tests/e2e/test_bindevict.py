@@ -12,8 +12,8 @@ import time
 import pytest
 
 import overload_tools as tools
-from mcbin import SCALE, St, poll
-from openload import Load, get, percentile, put, statuses
+from mcbin import SCALE, Client, St, poll
+from openload import Load, Stream, get, percentile, put, statuses
 from overload_tools import check_breaker, fill, front, innocent_keys, stream
 
 TICKETS = 40
@@ -47,14 +47,23 @@ class Scene:
         for name in names:
             self.load.go_on(name)
 
-    def check_innocents(self, since, until):
-        """No errors, and a p99 within twice the undisturbed one; 10 ms for the load's own thread."""
-        seen = self.load.select("innocent", since, until)
-        assert len(seen) > 0.7 * RATE * (until - since), "only %d requests" % len(seen)
-        assert set(statuses(seen)) == {St.OK}, statuses(seen)
-        p99 = percentile(seen, 0.99)
-        assert p99 <= 2 * self.calm_p99 + 0.010 * SCALE + self.load.stalled_s, \
-            "p99 %.1f ms, undisturbed %.1f ms" % (p99 * 1e3, self.calm_p99 * 1e3)
+    def check_innocents(self, seconds, tries=3):
+        """For so long: no errors, and a p99 within twice the undisturbed one. What asks the store
+        past Headgate meanwhile tells how late this machine is by itself; and if it stood still, the
+        time is measured again. The bounds of the last time."""
+        for attempt in range(tries):
+            since = time.monotonic()
+            self.load.run(seconds)
+            until = time.monotonic()
+            seen = self.load.select("innocent", since, until)
+            assert len(seen) > 0.6 * RATE * seconds, "only %d requests" % len(seen)
+            assert set(statuses(seen)) == {St.OK}, statuses(seen)
+            past = percentile(self.load.select("past", since, until), 0.99)
+            p99 = percentile(seen, 0.99)
+            if p99 <= 2 * max(self.calm_p99, past) + 0.010 * SCALE:
+                return since, until
+        raise AssertionError("p99 %.1f ms, undisturbed %.1f ms, past Headgate %.1f ms" % (
+            p99 * 1e3, self.calm_p99 * 1e3, past * 1e3))
 
     def tickets_come_home(self):
         """Every ticket is back once nothing is asked for any more."""
@@ -70,6 +79,10 @@ class Scene:
     def throttles(self):
         return tools.throttles(self.daemon)
 
+    def x(self, key=CULPRIT):
+        """0: the key is not throttled."""
+        return self.throttles().get(key, {"x": 0})["x"]
+
 
 @contextlib.contextmanager
 def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pause_s=PAUSE_S,
@@ -83,7 +96,9 @@ def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pa
                threads=threads, server=server, **options) as (daemon, backend):
         keys = innocent_keys()
         fill(backend, keys + list(culprits.values()))
-        streams = [stream(daemon, "innocent", keys, 60, rate=RATE, make=make)]
+        streams = [stream(daemon, "innocent", keys, 60, rate=RATE, make=make),
+                   Stream("past", [Client(backend.address) for _ in range(20)],
+                          [b"past-headgate-%d" % n for n in range(10)], rate=100, make=put)]
         for name, key in culprits.items():
             streams.append(stream(daemon, name, [key], CONNECTIONS // len(culprits), active=False,
                                   pause_s=pause_s, make=make, user=user))
@@ -102,56 +117,68 @@ def test_one_culprit_is_held_back_and_let_go(threads):
         # It does hold the slots, until it is evicted.
         poll(lambda: it.store.stats()["shop:%s.in_service" % CULPRIT.decode()] >= 0.8 * TICKETS,
              SETTLE_S, what="a culprit with 80 % of the slots")
-        it.load.run(SETTLE_S + LATE_S)
-        begun = time.monotonic()
-        before = it.throttles()[CULPRIT]
-        integral = follow_x(it, 3.0)
-        until = time.monotonic()
-        after = it.throttles()[CULPRIT]
-        it.check_innocents(begun, until)
-
-        # One in X passes, with the X that the statistics and the log tell.
-        passed = after["passed"] - before["passed"]
-        refused = after["refused"] - before["refused"]
-        assert refused > 1000, (before, after)
-        assert passed >= 1 and 0.6 * integral <= passed <= 1.6 * integral + 3, \
-            "%d passed of %d; 1 in X would be %.1f" % (passed, passed + refused, integral)
-        mine = it.load.select("culprit", begun, until)
-        assert statuses(mine)[St.BIND_THROTTLE] >= 0.8 * refused, (statuses(mine), refused)
-        told = tools.events(it.daemon)
-        assert any(e.kind == "BIND_EVICT" and e.fields["v"] == CULPRIT.decode() for e in told), told
-        throttle = [e for e in told if e.kind == "BIND_THROTTLE"]
-        assert throttle and all(e.fields["v"] == CULPRIT.decode() and e.klass == "shop/QUERY"
-                                for e in throttle), told
-        for event in throttle:
-            x = int(event.fields["allowEveryX"])
-            assert x >= 2 and abs(float(event.fields["allowFrac"]) - 1 / x) < 1e-5, event
+        it.load.run(it.since + SETTLE_S + LATE_S - time.monotonic())
+        it.check_innocents(2.0)
+        check_one_in_x(it, threads)
+        check_events(it)
         check_breaker(it.daemon)
 
-        # Cheap again: each pass and each second brings X down, until nothing is refused.
+        # The lever makes X small, whatever it was; from there on the rule alone does.
         it.store.slow("shop:" + CULPRIT.decode(), INNOCENT_MS)
-        poll(lambda: it.throttles().get(CULPRIT, {"x": 0})["x"] <= 100, 60,
-             what="X of at most 100")
+        tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 200})
+        poll(lambda: it.x() <= 100 / threads, 60, what="X of at most 100")
+        tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 1})
         begun = time.monotonic()
-        poll(lambda: CULPRIT not in it.throttles(), 10, what="no throttle")
-        it.load.run(0.5)
-        last = it.load.select("culprit", time.monotonic() - 0.4)
+        poll(lambda: it.x() == 0, 10, what="no throttle, ten seconds later")
+        since = time.monotonic()
+        it.load.run(0.3)
+        last = it.load.select("culprit", since)
         assert last and set(statuses(last)) == {St.OK}, statuses(last)
+        assert since - begun > 0.2, "X fell faster than it may"
         it.tickets_come_home()
 
 
-def follow_x(it, seconds):
-    """How many of the culprit's attempts in so long would pass at 1 in X, X as it changes."""
-    expected, last = 0.0, it.throttles()[CULPRIT]
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+def check_one_in_x(it, threads):
+    """One attempt in X passes, with the X that the statistics tell; and clients see the same."""
+    begun, first = time.monotonic(), it.throttles()[CULPRIT]
+    expected, last = 0.0, first
+    while time.monotonic() < begun + 2.5 or last["passed"] - first["passed"] < 6:
+        assert time.monotonic() < begun + 20 * SCALE, "nothing passes: %s" % last
         it.load.run(0.05)
         row = it.throttles().get(CULPRIT)
         assert row, "the throttle has gone while the culprit goes on"
         attempts = row["passed"] + row["refused"] - last["passed"] - last["refused"]
         expected += attempts * 2 / (row["x"] + last["x"])
         last = row
-    return expected
+    passed, refused = last["passed"] - first["passed"], last["refused"] - first["refused"]
+    assert refused >= 500, (first, last)
+    # X is a worker's own, and the largest is what is shown of two.
+    most = 1.6 * expected + 3 if threads == 1 else passed
+    assert 0.6 * expected - 3 <= passed <= most, \
+        "%d passed of %d; one in X would be %.1f" % (passed, passed + refused, expected)
+    seen = statuses(it.load.select("culprit", begun))
+    assert 0.8 * refused <= seen[St.BIND_THROTTLE] <= 1.2 * refused, (seen, refused)
+
+
+def check_events(it):
+    """The seed's events, with its fields."""
+    told = tools.events(it.daemon)
+    evicted = [e for e in told if e.kind == "BIND_EVICT"]
+    throttled = [e for e in told if e.kind == "BIND_THROTTLE"]
+    assert evicted and throttled
+    for event in told:
+        assert event.klass == "shop/QUERY", event
+        assert event.fields["k"] == "key" and event.fields["v"] == CULPRIT.decode(), event
+    assert all("pid" in event.fields for event in evicted), evicted
+    for event in throttled:
+        x = int(event.fields["allowEveryX"])
+        assert x >= 2 and abs(float(event.fields["allowFrac"]) - 1 / x) < 1e-5, event
+        assert event.fields["raddr"].startswith("127.0.0.1:"), event
+    steps = tools.steps(it.daemon)
+    assert steps, "no line tells how X changed"
+    for kind, klass, name, key, what in steps:
+        assert (klass, name, key) == ("shop/QUERY", "key", CULPRIT.decode())
+        assert what.startswith("prev:" if kind == "incr" else "allowEveryX:"), what
 
 
 def test_two_culprits_at_once():
@@ -159,15 +186,18 @@ def test_two_culprits_at_once():
     with scene({"culprit": CULPRIT, "second": SECOND}) as it:
         it.let_loose("culprit", "second")
         it.load.run(SETTLE_S + LATE_S)
-        begun = time.monotonic()
-        it.load.run(2.5)
-        it.check_innocents(begun, time.monotonic())
-        evicted = {e.fields["v"] for e in tools.events(it.daemon) if e.kind == "BIND_EVICT"}
-        assert evicted == {CULPRIT.decode(), SECOND.decode()}
+        begun, _ = it.check_innocents(2.0)
         assert set(it.throttles()) == {CULPRIT, SECOND}
+        # The log's lines are limited: the first of a flood of evictions need not name both.
+        told = {e.fields["v"] for e in tools.events(it.daemon)}
+        assert told == {CULPRIT.decode(), SECOND.decode()}
         for name in "culprit", "second":
             seen = statuses(it.load.select(name, begun))
-            assert seen[St.BIND_THROTTLE] > 300 and seen[St.OK] > 0, (name, seen)
+            assert seen[St.BIND_THROTTLE] > 300, (name, seen)
+        # What passes shares one connection of depth 1, so it is some of either, not of both.
+        assert statuses(it.load.select("culprit", begun) + it.load.select("second", begun))[St.OK]
+        rows = it.throttles()
+        assert rows[CULPRIT]["passed"] > 0 and rows[SECOND]["passed"] > 0, rows
         check_breaker(it.daemon)
         it.tickets_come_home()
 
@@ -210,9 +240,7 @@ def test_writes(sent_too):
     with scene({"culprit": CULPRIT}, make=put, server={"bind_evict_sent_writes": sent_too}) as it:
         it.let_loose("culprit")
         it.load.run(SETTLE_S + LATE_S + (0 if sent_too else 0.4))
-        begun = time.monotonic()
-        it.load.run(2.0)
-        it.check_innocents(begun, time.monotonic())
+        it.check_innocents(2.0)
         row = it.throttles()[CULPRIT]
         assert row["refused"] > 500, row
         late = tools.total(tools.stat(it.daemon, "upstreams"), "late_replies")
@@ -232,7 +260,8 @@ def test_modes_that_refuse_nothing(mode):
         assert not THROTTLED & set(seen), seen
         rows = tools.stat(it.daemon, "bindthrottle")
         if mode == "observe":
-            assert it.throttles()[CULPRIT]["refused"] > 0, rows
+            assert int(rows["tenant:shop:bind_would_evict"]) > 0, rows
+            assert int(rows["tenant:shop:bind_would_throttle"]) > 0, rows
             # And is enforced as soon as that is wanted.
             tools.reload(it.daemon, tenant={"bind_mode": "enforce"})
             poll(lambda: statuses(it.load.select("culprit", it.since))[St.BIND_THROTTLE] > 100, 8,
@@ -276,11 +305,11 @@ def test_the_lever_empties_the_table():
         poll(lambda: CULPRIT in it.throttles(), 5, what="a throttle")
         it.load.halt("culprit")
         it.load.run(1.0)
-        x = it.throttles()[CULPRIT]["x"]
+        x = it.x()
         begun = time.monotonic()
         it.load.run(2.0)
         lasted = time.monotonic() - begun
-        fell = x - it.throttles().get(CULPRIT, {"x": 0})["x"]
+        fell = x - it.x()
         assert 1 <= fell <= lasted + 2, "X fell by %s in %.1f s without attempts" % (fell, lasted)
         tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 10000})
         poll(lambda: not it.throttles(), 2, what="an empty table")

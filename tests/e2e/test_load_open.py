@@ -1,5 +1,5 @@
-"""test_load_open - headgate-load's open loop, its rates in steps, its file of intervals and the plot
-that is made of it, against a real memcached and against servers that are slow"""
+"""test_load_open - headgate-load's open loop, its rates in steps, its file of intervals and the
+plot that is made of it, against a real memcached and against servers that are slow"""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import csv
@@ -79,7 +79,8 @@ def slow(seconds):
 @pytest.mark.parametrize("arrivals", ["steady", "poisson"])
 @pytest.mark.parametrize("threads,connections,depth,waiting", [
     (1, 2, 1, 20), (2, 3, 2, 7), (2, 2, 1, 0), (1, 1, 4, 100000)])
-def test_an_overload_is_accounted_for(fake, tmp_path, arrivals, threads, connections, depth, waiting):
+def test_an_overload_is_accounted_for(fake, tmp_path, arrivals, threads, connections, depth,
+                                      waiting):
     """400 requests in 0.8 s, to a server that takes 10 ms for each, on a connection at a time."""
     server = fake(slow(0.01))
     path = tmp_path / "series.csv"
@@ -184,8 +185,8 @@ def test_the_depth_bounds_an_open_loop(fake):
 def test_waiting_in_the_generator_is_no_silence_of_the_server(fake):
     """The timeout counts from sending, the latency from when a request was due."""
     server = fake(slow(0.01))
-    report, _ = load("-s", server.address, "-t", 1.5, "-c", 1, "--rate", 400, "--arrivals", "steady",
-                     "--timeout", 0.5 * SCALE)
+    report, _ = load("-s", server.address, "-t", 1.5, "-c", 1, "--rate", 400, "--arrivals",
+                     "steady", "--timeout", 0.5 * SCALE)
     result = report["total"]
     check_account(result)
     assert result["lost"] == 0 and result["latency_us"]["max"] > 500000

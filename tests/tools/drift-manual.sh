@@ -63,10 +63,13 @@ tenants() { statistics "of each tenant"; }
 outcomes() { statistics "outcomes"; }
 engine() { statistics "of the engine"; }
 pool() { statistics "of each identity"; }
+holders() { statistics "of each holder"; }
+binds() { statistics "of bind eviction"; }
 
 lists="protocol.md:features protocol.md:opcodes protocol.md:statuses operations.md:groups
     operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants operations.md:engine
-    operations.md:embedded operations.md:upstream operations.md:pool operations.md:cluster headgate.yaml.5:options"
+    operations.md:embedded operations.md:upstream operations.md:pool operations.md:cluster
+    operations.md:holders operations.md:binds headgate.yaml.5:options"
 
 update() {
     for list in $lists; do
@@ -86,7 +89,7 @@ if [ "${1:-}" = update ]; then
     exit 0
 fi
 
-echo "1..17"
+echo "1..19"
 for list in $lists; do
     file=$top/doc/${list%:*}
     name=${list#*:}

@@ -104,6 +104,32 @@ def check_engine(client):
     return same(set(client.stat("hotkey_engine")), first_column(section("stat hotkey_engine")))
 
 
+def check_tickets(client):
+    text = section("stat tickets")
+    documented = first_column(text) - {"UPSTREAM:read", "UPSTREAM:write", "ingress",
+                                       "tenant:NAME:ingress", "tenant:NAME:read",
+                                       "tenant:NAME:write"}
+    sent = set()
+    for name in client.stat("tickets"):
+        words = name.split(":")
+        if words[0] == "tenant":
+            sent.add(":".join(words[3:]))
+        elif words[0] == "ingress":
+            sent.add(":".join(words[1:]))
+        elif words[1] in ("read", "write"):
+            sent.add(":".join(words[2:]))
+        else:
+            sent.add(":".join(words[1:]))
+    return same(sent, documented)
+
+
+def check_binds(client):
+    sent = {name for name in client.stat("bindthrottle") if ":" not in name}
+    wrong = same(sent, listed("binds"))
+    mine = {name.split(":")[2] for name in client.stat("bindthrottle") if name.startswith("tenant:")}
+    return wrong + same(mine, {name for name in listed("tenants") if name.startswith("bind_")})
+
+
 def check_ops(client):
     text = section("stat ops")
     rows = [name.split(":") for name in client.stat("ops")]
@@ -153,7 +179,8 @@ def check_settings(client):
 CHECKS = [("stat", check_general), ("sum of the outcomes", check_sum), ("threads", check_threads),
           ("buckets", check_buckets), ("bucket_details", check_details),
           ("throttle", check_throttle), ("hotkeys", check_hotkeys),
-          ("hotkey_engine", check_engine), ("ops", check_ops), ("upstreams", check_upstreams), ("pool", check_pool),
+          ("hotkey_engine", check_engine), ("tickets", check_tickets),
+          ("bindthrottle", check_binds), ("ops", check_ops), ("upstreams", check_upstreams), ("pool", check_pool),
           ("connections", check_connections), ("slow", check_slow), ("settings", check_settings)]
 
 CONFIG = {

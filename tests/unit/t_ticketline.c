@@ -208,15 +208,18 @@ static void test_newest_first_within_the_tenant_whose_turn_it_is(void **state)
     setup();
     now_us = overload();
     uint32_t first = pushed;
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < 2 * HG_TICKETLINE_QUANTUM; i++)
         push(1, now_us), push(2, now_us);
-    struct hg_ticketline_waiter *served;
-    while ((served = hg_ticketline_pop(&line, now_us)) < &waiters[first])
-        assert_true(line.overloaded); // tenant 0 has its turn still
-    assert_ptr_equal(served, &waiters[first + 2]);
-    assert_pops(now_us, &waiters[first]);
-    assert_pops(now_us, &waiters[first + 3]);
-    assert_pops(now_us, &waiters[first + 1]);
+    struct hg_ticketline_waiter *last[3] = {&waiters[first], &waiters[pushed], &waiters[pushed]};
+    for (uint32_t i = 0; i < 6 * HG_TICKETLINE_QUANTUM; i++) {
+        struct hg_ticketline_waiter *served = hg_ticketline_pop(&line, now_us);
+        uint32_t tenant =
+            served < &waiters[first] ? 0 : 1 + (uint32_t)(served - &waiters[first]) % 2;
+        assert_true(served < last[tenant]);
+        last[tenant] = served;
+    }
+    assert_ptr_equal(last[1], &waiters[first]); // all of these, in their turns
+    assert_ptr_equal(last[2], &waiters[first + 1]);
 }
 
 static void test_no_overload_while_the_oldest_waits_little(void **state)
