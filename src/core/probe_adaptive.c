@@ -217,6 +217,8 @@ static void fail(struct hg_probe *probe, bool down)
         a->failures = down ? 0 : a->failures + 1;
         a->down_next = a->failures >= UPS_PER_DOWN;
         a->wait = a->backoff;
+        if (a->wait > BACKOFF_MIN && a->wait < 3 * a->probed.count)
+            a->wait = 3 * a->probed.count;
         a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
     }
 }
@@ -257,7 +259,8 @@ static void judge(struct hg_probe *probe, double rate, double out)
         bound = 1 - LOSS_MAX;
     double apart = ratio > bound ? ratio - bound : bound - ratio;
     uint32_t samples = 4 * error > 0.3 ? 2 * PROBE_SAMPLES : PROBE_SAMPLES;
-    if (apart < 2 * error && a->probed.count < samples && !a->aimed)
+    if (apart < 2 * error && a->probed.count < samples &&
+        !(a->aimed && ratio >= bound))
         return;
     double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
     if (ratio >= bound && (down || ratio > 1 + 2 * error)) {
@@ -337,7 +340,7 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
     bool risen = has_risen(a, service_us);
-    if (risen && service_us > URGENT_MULTIPLE * a->base_us && 64 * a->variance < a->stable.count) {
+    if (risen && service_us > URGENT_MULTIPLE * a->base_us && 200 * a->variance < a->stable.count) {
         step_down(probe, mean);
         return;
     }
