@@ -10,7 +10,8 @@
 // ADAPTIVE is the same machine with three changes: a step is accepted only if the gain exceeds the
 // noise; it probes down also while exhausted, when queueing delay or service time has risen, and
 // accepts if nothing was lost beyond the noise; steps grow while they succeed, and a stall of the
-// backend halves the size. It starts at the maximum. See probe_adaptive.c.
+// backend halves the size. A fast store gets the maximum within half a second. See
+// probe_adaptive.c.
 //
 // Pure: the time is an argument, and nothing is random. Belongs to one thread.
 #ifndef HG_CORE_PROBE_H
@@ -98,6 +99,7 @@ struct hg_probe_adaptive {
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
     uint32_t failures;             /* of steps up, since one down */
     bool down_next;                /* when neither direction is called for, they take turns */
+    uint32_t suspicions;           /* samples in a row that were suspect */
     double roof;                   /* size before it was capped on suspicion; 0: it was not */
     uint64_t idle_us;              /* nothing was finished for so long while something was out */
     double before_stall;           /* size at its beginning; 0: there is none */

@@ -1,0 +1,354 @@
+// t_ticketline_model - the line against a plain model, and shares of many tenants in virtual time
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The model keeps all waiters in one array, looks at every one for everything, and goes round the
+// tenants one turn after the other.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "core/ticketline.h"
+
+#define TENANTS 100
+#define WAITERS 4000
+
+static struct hg_ticketline line;
+static struct hg_ticketline_tenant tenants[TENANTS];
+static struct hg_ticketline_waiter waiters[WAITERS];
+static struct hg_ticketline_conf conf;
+static struct hg_prng dice;
+
+static void setup(void)
+{
+    hg_ticketline_init(&line);
+    for (uint32_t t = 0; t < TENANTS; t++)
+        hg_ticketline_tenant_init(&tenants[t]);
+    memset(waiters, 0, sizeof waiters);
+}
+
+/* ---- the model ---- */
+
+static struct {
+    uint32_t in[WAITERS], of[WAITERS], count; // waiters in the order they came, and their tenants
+    uint64_t tag[TENANTS], clock, end;        // units
+    uint64_t since[TENANTS], moves;           // when a tenant got its tag: equal ones as they came
+    bool overloaded;
+    uint64_t slow_since_us, last_old_us;
+} model;
+
+static uint32_t model_count_of(uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < model.count; i++)
+        n += model.of[i] == tenant;
+    return n;
+}
+
+static uint64_t model_oldest_us(uint64_t now_us)
+{
+    return now_us - waiters[model.in[0]].since_us;
+}
+
+static void model_look(uint64_t now_us)
+{
+    if (model.count == 0)
+        return;
+    if (model_oldest_us(now_us) >= HG_TICKETLINE_TARGET_US)
+        model.last_old_us = now_us;
+    if (model.overloaded && now_us >= model.last_old_us + HG_TICKETLINE_WINDOW_US) {
+        model.overloaded = false;
+        model.slow_since_us = now_us;
+    } else if (now_us >= model.slow_since_us + HG_TICKETLINE_WINDOW_US) {
+        model.overloaded = true;
+    }
+}
+
+static void model_push(uint32_t waiter, uint32_t tenant, uint64_t now_us)
+{
+    if (model.count == 0)
+        model.slow_since_us = now_us;
+    if (model_count_of(tenant) == 0) {
+        if (model.tag[tenant] < model.clock)
+            model.tag[tenant] = model.clock;
+        model.since[tenant] = ++model.moves;
+    }
+    model.in[model.count] = waiter;
+    model.of[model.count++] = tenant;
+    model_look(now_us);
+}
+
+static void model_take_out(uint32_t at)
+{
+    model.count--;
+    memmove(model.in + at, model.in + at + 1, (model.count - at) * sizeof model.in[0]);
+    memmove(model.of + at, model.of + at + 1, (model.count - at) * sizeof model.of[0]);
+    if (model.count == 0)
+        model.clock = model.end;
+}
+
+static uint32_t model_find(const struct hg_ticketline_waiter *waiter)
+{
+    uint32_t at = 0;
+    while (at < model.count && &waiters[model.in[at]] != waiter)
+        at++;
+    assert_true(at < model.count);
+    return at;
+}
+
+/* The place of the one to be served. */
+static uint32_t model_choose(uint64_t now_us)
+{
+    if (model_oldest_us(now_us) < HG_TICKETLINE_TARGET_US)
+        model.slow_since_us = now_us;
+    model_look(now_us);
+    uint32_t tenant = model.of[0], at = UINT32_MAX;
+    for (uint32_t i = 0; i < model.count; i++) {
+        uint32_t other = model.of[i];
+        if (model.tag[other] < model.tag[tenant] ||
+            (model.tag[other] == model.tag[tenant] && model.since[other] < model.since[tenant]))
+            tenant = other;
+    }
+    for (uint32_t i = 0; i < model.count; i++)
+        if (model.of[i] == tenant && (at == UINT32_MAX || model.overloaded))
+            at = i;
+    model.clock = model.tag[tenant];
+    model.tag[tenant] += waiters[model.in[at]].cost;
+    model.since[tenant] = ++model.moves;
+    if (model.end < model.tag[tenant])
+        model.end = model.tag[tenant];
+    return at;
+}
+
+static uint64_t model_end_us(uint32_t at)
+{
+    const struct hg_ticketline_waiter *waiter = &waiters[model.in[at]];
+    uint64_t cut_us = waiter->came_us + conf.overload_wait_us;
+    return model.overloaded && cut_us < waiter->deadline_us ? cut_us : waiter->deadline_us;
+}
+
+/* ---- against it ---- */
+
+static struct {
+    uint64_t pushed, served, removed, late, newest_first;
+} seen;
+
+static void push_one(uint32_t n_tenants, uint64_t now_us)
+{
+    uint32_t w = (uint32_t)hg_prng_below(&dice, 300);
+    uint32_t tenant = (uint32_t)hg_prng_below(&dice, n_tenants);
+    if (waiters[w].tenant != NULL)
+        return;
+    waiters[w].since_us = now_us;
+    waiters[w].came_us = now_us - hg_prng_below(&dice, 15000);
+    waiters[w].deadline_us = now_us + hg_prng_below(&dice, 300000);
+    waiters[w].cost = 1 + (uint32_t)hg_prng_below(&dice, hg_prng_below(&dice, 8) == 0 ? 200 : 6);
+    hg_ticketline_push(&line, &tenants[tenant], &waiters[w], now_us);
+    model_push(w, tenant, now_us);
+    seen.pushed++;
+}
+
+static void pop_one(uint64_t now_us)
+{
+    struct hg_ticketline_waiter *waiter = hg_ticketline_pop(&line, now_us);
+    if (waiter == NULL) {
+        assert_int_equal(model.count, 0);
+        return;
+    }
+    uint32_t at = model_choose(now_us);
+    assert_ptr_equal(waiter, &waiters[model.in[at]]);
+    seen.newest_first += model.overloaded;
+    model_take_out(at);
+    seen.served++;
+}
+
+static void remove_one(uint64_t now_us)
+{
+    if (model.count == 0)
+        return;
+    uint32_t at = (uint32_t)hg_prng_below(&dice, model.count);
+    model_look(now_us);
+    hg_ticketline_remove(&line, &waiters[model.in[at]], now_us);
+    model_take_out(at);
+    seen.removed++;
+}
+
+static void expire_all(uint64_t now_us)
+{
+    struct hg_ticketline_waiter *waiter;
+    model_look(now_us);
+    while ((waiter = hg_ticketline_expire(&line, &conf, now_us)) != NULL) {
+        uint32_t at = model_find(waiter);
+        assert_true(model_end_us(at) <= now_us);
+        if (waiter->deadline_us > now_us) // for the sake of overload
+            model.last_old_us = now_us;
+        model_take_out(at);
+        model_look(now_us);
+        seen.late++;
+    }
+    for (uint32_t at = 0; at < model.count; at++)
+        assert_true(model_end_us(at) > now_us);
+}
+
+static void compare(void)
+{
+    uint64_t next_us = UINT64_MAX;
+    assert_int_equal(line.count, model.count);
+    assert_int_equal(line.overloaded, model.overloaded);
+    assert_int_equal(seen.pushed, seen.served + seen.removed + seen.late + model.count);
+    for (uint32_t at = 0; at < model.count; at++)
+        if (model_end_us(at) < next_us)
+            next_us = model_end_us(at);
+    if (line.count == 0 || line.overloaded)
+        assert_int_equal(hg_ticketline_next_us(&line, &conf), next_us);
+    else
+        assert_true(hg_ticketline_next_us(&line, &conf) <= next_us);
+}
+
+static void test_random_steps(void **state)
+{
+    (void)state;
+    memset(&seen, 0, sizeof seen);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint64_t now_us = 1000000;
+        uint32_t n_tenants = 1 + (uint32_t)seed % 7;
+        memset(&model, 0, sizeof model);
+        memset(&seen, 0, sizeof seen);
+        dice = (struct hg_prng){seed};
+        conf.overload_wait_us = 20000;
+        setup();
+        for (uint32_t i = 0; i < 6000; i++) {
+            // More come than go, then fewer, so that overload begins and ends.
+            uint64_t what = hg_prng_below(&dice, 100), load = i / 1000 % 2 == 0 ? 60 : 15;
+            now_us += hg_prng_below(&dice, 4) == 0 ? hg_prng_below(&dice, 4000) : 0;
+            if (what < load)
+                push_one(n_tenants, now_us);
+            else if (what < 90)
+                pop_one(now_us);
+            else if (what < 94)
+                remove_one(now_us);
+            else if (what < 99)
+                expire_all(now_us);
+            else
+                conf.overload_wait_us = hg_prng_below(&dice, 60000);
+            compare();
+        }
+        assert_true(seen.served > 1000 && seen.removed > 100 && seen.late > 100);
+        assert_true(seen.newest_first > 100 && seen.newest_first < seen.served - 100);
+    }
+}
+
+/* ---- shares ---- */
+
+#define SERVICE_US 500 // one store that can do 2000 a second
+#define RUN_US     10000000
+
+static struct {
+    uint64_t offered[TENANTS], served[TENANTS], wait_us[TENANTS];
+} flow;
+
+static struct hg_ticketline_waiter *free_waiter(uint32_t *from)
+{
+    for (uint32_t i = 0; i < WAITERS; i++) {
+        *from = (*from + 1) % WAITERS;
+        if (waiters[*from].tenant == NULL)
+            return &waiters[*from];
+    }
+    fail_msg("more wait than thought");
+    return NULL;
+}
+
+/* Tenant 0 offers 100 times what each of the others offers, Poisson; one is served each 500 us. */
+static void simulate(double each_per_s)
+{
+    double due_us[TENANTS];
+    uint32_t from = 0;
+    dice = (struct hg_prng){42};
+    conf.overload_wait_us = 20000;
+    memset(&flow, 0, sizeof flow);
+    setup();
+    for (uint32_t t = 0; t < TENANTS; t++)
+        due_us[t] = 1000000;
+    for (uint64_t now_us = 1000000; now_us < 1000000 + RUN_US; now_us += SERVICE_US) {
+        struct hg_ticketline_waiter *waiter;
+        for (uint32_t t = 0; t < TENANTS; t++) {
+            double mean_us = 1e6 / (t == 0 ? 100 * each_per_s : each_per_s);
+            for (; due_us[t] <= (double)now_us;
+                 due_us[t] -= mean_us * log1p(-(double)(hg_prng_next(&dice) >> 11) * 0x1p-53)) {
+                waiter = free_waiter(&from);
+                waiter->since_us = waiter->came_us = now_us;
+                waiter->deadline_us = now_us + 1000000;
+                waiter->cost = 1;
+                hg_ticketline_push(&line, &tenants[t], waiter, now_us);
+                flow.offered[t]++;
+            }
+        }
+        while ((waiter = hg_ticketline_expire(&line, &conf, now_us)) != NULL)
+            ;
+        uint32_t before[TENANTS];
+        for (uint32_t t = 0; t < TENANTS; t++)
+            before[t] = tenants[t].count;
+        waiter = hg_ticketline_pop(&line, now_us);
+        for (uint32_t t = 0; t < TENANTS && waiter != NULL; t++)
+            if (tenants[t].count < before[t]) {
+                flow.served[t]++;
+                flow.wait_us[t] += now_us - waiter->since_us;
+            }
+    }
+}
+
+static double jain_of_the_others(void)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t t = 1; t < TENANTS; t++) {
+        sum += (double)flow.served[t];
+        squares += (double)flow.served[t] * (double)flow.served[t];
+    }
+    return sum * sum / ((TENANTS - 1) * squares);
+}
+
+/* The others fit: they hardly wait, and all are served, whatever the flood. */
+static void test_a_flood_takes_nothing_from_others(void **state)
+{
+    uint64_t offered = 0, served = 0, wait_us = 0;
+    (void)state;
+    simulate(12); // 1188 a second in all, and 1200 of the one
+    for (uint32_t t = 1; t < TENANTS; t++) {
+        offered += flow.offered[t];
+        served += flow.served[t];
+        wait_us += flow.wait_us[t];
+    }
+    print_message("others: served %.4f, mean wait %.2f ms, Jain %.4f; the flood: served %.3f\n",
+                  (double)served / (double)offered, (double)wait_us / (double)served / 1000,
+                  jain_of_the_others(), (double)flow.served[0] / (double)flow.offered[0]);
+    assert_true((double)served >= 0.999 * (double)offered);
+    assert_true(wait_us / served < 5000);
+    assert_true(jain_of_the_others() >= 0.95);
+    assert_true(served + flow.served[0] >= RUN_US / SERVICE_US * 95 / 100); // and nothing idles
+}
+
+/* Each offers more than its share: shares are equal, and the flood's is not much larger. */
+static void test_shares_are_equal_under_overload(void **state)
+{
+    (void)state;
+    simulate(60); // 5940 a second in all, and 6000 of the one
+    print_message("others: Jain %.4f; the flood has %.2f of a share\n", jain_of_the_others(),
+                  (double)flow.served[0] * SERVICE_US * TENANTS / RUN_US);
+    assert_true(jain_of_the_others() >= 0.95);
+    // More than one share, as the others, whose waits are cut, do not wait in each of their turns.
+    assert_true(flow.served[0] < RUN_US / SERVICE_US / TENANTS * 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_steps),
+        cmocka_unit_test(test_a_flood_takes_nothing_from_others),
+        cmocka_unit_test(test_shares_are_equal_under_overload),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
