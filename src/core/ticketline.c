@@ -99,28 +99,47 @@ static int64_t cost_of(const struct hg_ticketline_waiter *waiter)
     return waiter->cost > 0 ? waiter->cost : 1;
 }
 
-/* Behind all whose tag is not larger. */
-static void insert(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant)
+/* Nobody could be served in a whole round: leaves out those rounds that would go alike. */
+static void skip_rounds(struct hg_ticketline *line)
 {
-    struct hg_list *before = &line->tenants;
+    int64_t rounds = INT64_MAX;
 
-    while (before->prev != &line->tenants && tenant_at(before->prev)->tag > tenant->tag)
-        before = before->prev;
-    hg_list_put_before(before, &tenant->node);
+    HG_LIST_EACH(node, &line->tenants)
+    {
+        struct hg_ticketline_tenant *tenant = tenant_at(node);
+        int64_t lacks = cost_of(next_of(line, tenant)) - tenant->deficit;
+        int64_t needs = (lacks + HG_TICKETLINE_QUANTUM - 1) / HG_TICKETLINE_QUANTUM;
+        rounds = needs < rounds ? needs : rounds;
+    }
+    HG_LIST_EACH(node, &line->tenants)
+    tenant_at(node)->deficit += (rounds - 1) * HG_TICKETLINE_QUANTUM;
 }
 
-/* The waiter whose turn it is; its tenant is charged. */
+/* The waiter whose turn it is, which its tenant has paid for. */
 static struct hg_ticketline_waiter *choose(struct hg_ticketline *line)
 {
-    struct hg_ticketline_tenant *tenant = tenant_at(hg_list_first(&line->tenants));
-    struct hg_ticketline_waiter *waiter = next_of(line, tenant);
+    const struct hg_list *passed_over = NULL;
 
-    line->clock = tenant->tag;
-    tenant->tag = add(tenant->tag, (uint64_t)cost_of(waiter));
-    line->end = larger(line->end, tenant->tag);
-    hg_list_remove(&tenant->node);
-    insert(line, tenant);
-    return waiter;
+    for (;;) {
+        struct hg_list *node = hg_list_first(&line->tenants);
+        struct hg_ticketline_tenant *tenant = tenant_at(node);
+        struct hg_ticketline_waiter *waiter = next_of(line, tenant);
+        if (node == passed_over)
+            skip_rounds(line);
+        if (!tenant->in_turn) {
+            tenant->in_turn = true;
+            tenant->deficit += HG_TICKETLINE_QUANTUM;
+        }
+        if (tenant->deficit >= cost_of(waiter)) {
+            tenant->deficit -= cost_of(waiter);
+            return waiter;
+        }
+        tenant->in_turn = false;
+        hg_list_remove(node);
+        hg_list_append(&line->tenants, node);
+        if (passed_over == NULL)
+            passed_over = node;
+    }
 }
 
 /* ---- in and out ---- */
@@ -145,10 +164,8 @@ void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant 
 {
     if (line->count++ == 0)
         begin(line, now_us);
-    if (tenant->count++ == 0) {
-        tenant->tag = larger(tenant->tag, line->clock);
-        insert(line, tenant);
-    }
+    if (tenant->count++ == 0)
+        hg_list_append(&line->tenants, &tenant->node);
     waiter->tenant = tenant;
     hg_list_append(&tenant->waiters, &waiter->node);
     hg_list_append(&line->ages, &waiter->age);
@@ -168,12 +185,13 @@ static struct hg_ticketline_waiter *take_out(struct hg_ticketline *line,
     hg_heap_remove(&line->late, &waiter->late);
     hg_heap_remove(&line->came, &waiter->came);
     waiter->tenant = NULL;
-    if (--tenant->count == 0)
+    if (--tenant->count == 0) {
         hg_list_remove(&tenant->node);
-    if (--line->count == 0) {
-        line->clock = line->end;
-        begin(line, now_us);
+        tenant->deficit = 0;
+        tenant->in_turn = false;
     }
+    if (--line->count == 0)
+        begin(line, now_us);
     return waiter;
 }
 

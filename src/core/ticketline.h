@@ -1,7 +1,7 @@
 // ticketline - the requests of one worker that wait for a ticket of one holder
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   tenants with waiters:  shop ──► mugs ──► web          by start-time fair queueing
+//   tenants with waiters:  shop ──► mugs ──► web          by deficit round robin
 //                           │        │        │
 //   each: waiters          w w w     w       w w          oldest first; under overload newest first
 //
@@ -15,18 +15,14 @@
 // one look, it is off while the backlog that it was to refuse is read from the clients' sockets,
 // and at five times the capacity that backlog then grows without end.)
 //
-// Start-time fair queueing: a tenant has a tag, in units, and the one with the smallest is served;
-// its tag then grows by the cost. The line's clock is the tag of who was served last, and who comes
-// in begins there, or at its own tag if that is further. So who asks for no more than its share is
-// served before those who ask for more, though they were there first. In a round robin it would
-// have to wait for a whole round each time it comes, and under overload a round is longer than
-// anybody waits: then one that always waits takes a turn of every round, and the others give up.
-// When nobody waits all are even.
+// Deficit round robin: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served
+// while that covers the cost of its next waiter; what is left over is kept while it has waiters.
+// Rounds in which nobody could be served are skipped by calculation.
 //
-// Taking in and out is O(log n) on average, and O(tenants) at most for those with larger tags.
+// Taking in is O(1), taking out O(log n) on average; a turn costs O(tenants) at most.
 //
-// Pure; belongs to its worker's thread. Sources: CoDel (RFC 8289), adaptive LIFO, start-time
-// fair queueing (Goyal, Vin and Cheng).
+// Pure; belongs to its worker's thread. Sources: CoDel (RFC 8289), adaptive LIFO, deficit round
+// robin (Shreedhar and Varghese).
 #ifndef HG_CORE_TICKETLINE_H
 #define HG_CORE_TICKETLINE_H
 
@@ -37,16 +33,20 @@
 #include "base/heap.h"
 #include "base/list.h"
 
+/* Units of cost a turn. One: a tenant that offers too much uses up all of its turns, others whose
+   requests come one by one cannot, so a longer turn would be a larger share. */
+#define HG_TICKETLINE_QUANTUM   1
 #define HG_TICKETLINE_WINDOW_US 100000 /* over which the minimum sojourn is taken */
 #define HG_TICKETLINE_TARGET_US 5000   /* a minimum above this is overload */
 
 /* One tenant's place in one line; in the lane of the tenant, zeroed by hg_ticketline_tenant_init.
    It may go away while nobody of it waits. */
 struct hg_ticketline_tenant {
-    struct hg_list node;    /* in the line's, while it has waiters; by tag */
+    struct hg_list node;    /* in the line's, while it has waiters */
     struct hg_list waiters; /* oldest first */
     uint32_t count;
-    uint64_t tag; /* the line's clock at which its next waiter is due; kept while nobody waits */
+    int64_t deficit;
+    bool in_turn; /* the quantum of this turn was added */
 };
 
 struct hg_ticketline_waiter {
@@ -67,11 +67,10 @@ struct hg_ticketline_conf {
 };
 
 struct hg_ticketline {
-    struct hg_list tenants; /* smallest tag first, equal ones as they came */
+    struct hg_list tenants; /* in turn */
     struct hg_list ages;    /* all waiters, oldest first */
     struct hg_heap late, came;
     uint32_t count;
-    uint64_t clock, end; /* units: the tag of who was served last, the largest tag that was given */
     bool overloaded;
     uint64_t above_us;    /* the line has been too slow since; while count > 0 */
     uint64_t old_us;      /* when last somebody was seen to have waited too long */

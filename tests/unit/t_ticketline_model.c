@@ -35,9 +35,9 @@ static void setup(void)
 
 static struct {
     uint32_t in[WAITERS], of[WAITERS], count; // waiters in the order they came, and their tenants
-    uint64_t tag[TENANTS], clock, end;        // units
-    uint64_t since[TENANTS], moves;           // when a tenant got its tag: equal ones as they came
-    bool overloaded;
+    uint32_t turns[TENANTS], n_turns;         // tenants with waiters; the first one's turn it is
+    int64_t deficit[TENANTS];
+    bool in_turn, overloaded; // in_turn: of the first
     uint64_t slow_since_us, last_old_us;
 } model;
 
@@ -72,23 +72,41 @@ static void model_push(uint32_t waiter, uint32_t tenant, uint64_t now_us)
 {
     if (model.count == 0)
         model.slow_since_us = now_us;
-    if (model_count_of(tenant) == 0) {
-        if (model.tag[tenant] < model.clock)
-            model.tag[tenant] = model.clock;
-        model.since[tenant] = ++model.moves;
-    }
+    if (model_count_of(tenant) == 0)
+        model.turns[model.n_turns++] = tenant;
     model.in[model.count] = waiter;
     model.of[model.count++] = tenant;
     model_look(now_us);
 }
 
+static void model_next_turn(bool stays)
+{
+    uint32_t first = model.turns[0];
+    model.n_turns--;
+    memmove(model.turns, model.turns + 1, model.n_turns * sizeof model.turns[0]);
+    if (stays)
+        model.turns[model.n_turns++] = first;
+    model.in_turn = false;
+}
+
 static void model_take_out(uint32_t at)
 {
+    uint32_t tenant = model.of[at], turn = 0;
     model.count--;
     memmove(model.in + at, model.in + at + 1, (model.count - at) * sizeof model.in[0]);
     memmove(model.of + at, model.of + at + 1, (model.count - at) * sizeof model.of[0]);
-    if (model.count == 0)
-        model.clock = model.end;
+    if (model_count_of(tenant) > 0)
+        return;
+    model.deficit[tenant] = 0;
+    while (model.turns[turn] != tenant)
+        turn++;
+    if (turn == 0) {
+        model_next_turn(false);
+        return;
+    }
+    model.n_turns--;
+    memmove(model.turns + turn, model.turns + turn + 1,
+            (model.n_turns - turn) * sizeof model.turns[0]);
 }
 
 static uint32_t model_find(const struct hg_ticketline_waiter *waiter)
@@ -106,22 +124,20 @@ static uint32_t model_choose(uint64_t now_us)
     if (model_oldest_us(now_us) < HG_TICKETLINE_TARGET_US)
         model.slow_since_us = now_us;
     model_look(now_us);
-    uint32_t tenant = model.of[0], at = UINT32_MAX;
-    for (uint32_t i = 0; i < model.count; i++) {
-        uint32_t other = model.of[i];
-        if (model.tag[other] < model.tag[tenant] ||
-            (model.tag[other] == model.tag[tenant] && model.since[other] < model.since[tenant]))
-            tenant = other;
+    for (;;) {
+        uint32_t tenant = model.turns[0], at = UINT32_MAX;
+        for (uint32_t i = 0; i < model.count; i++)
+            if (model.of[i] == tenant && (at == UINT32_MAX || model.overloaded))
+                at = i;
+        if (!model.in_turn)
+            model.deficit[tenant] += HG_TICKETLINE_QUANTUM;
+        model.in_turn = true;
+        if (model.deficit[tenant] >= waiters[model.in[at]].cost) {
+            model.deficit[tenant] -= waiters[model.in[at]].cost;
+            return at;
+        }
+        model_next_turn(true);
     }
-    for (uint32_t i = 0; i < model.count; i++)
-        if (model.of[i] == tenant && (at == UINT32_MAX || model.overloaded))
-            at = i;
-    model.clock = model.tag[tenant];
-    model.tag[tenant] += waiters[model.in[at]].cost;
-    model.since[tenant] = ++model.moves;
-    if (model.end < model.tag[tenant])
-        model.end = model.tag[tenant];
-    return at;
 }
 
 static uint64_t model_end_us(uint32_t at)
