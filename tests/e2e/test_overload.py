@@ -139,10 +139,10 @@ def test_a_tenant_that_offers_a_hundred_times_its_share(control):
         shares = [statuses(events)[St.OK] / len(events) for events in asked]
         index = jain(shares[1:])
         assert index >= 0.95, "Jain %.3f of %s" % (index, shares)
-        got = sum(statuses(events)[St.OK] for events in asked[1:])
-        assert got >= 0.7 * sum(map(len, asked[1:])), "the others got %d of %d, one %d of %d" % (
-            got, sum(map(len, asked[1:])), statuses(asked[0])[St.OK], len(asked[0]))
-        assert statuses(asked[0])[St.OK] > 0
+        # Together they ask for as much as the one does.
+        greedy, others = statuses(asked[0])[St.OK], sum(statuses(e)[St.OK] for e in asked[1:])
+        assert 0 < greedy <= others / 3, "one got %d of %d, the others %d of %d" % (
+            greedy, len(asked[0]), others, sum(map(len, asked[1:])))
 
 
 # ---- tickets ----
