@@ -83,9 +83,9 @@ bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX
     if (request->key_len < min_bytes || !type_of(request, &type))
         return false;
     size_t len = request->key_len;
+    if (len > HG_REQUEST_KEY_HEAD)
+        len = HG_REQUEST_KEY_HEAD;
     if (request->table == NULL) {
-        if (len > HG_HOTKEY_KEY_MAX)
-            len = HG_HOTKEY_KEY_MAX;
         *ret = (struct hg_bindthrottle_key){(uint8_t)type, 0, request->call.key_hash,
                                             hg_span(request->key_head, len)};
         return true;
