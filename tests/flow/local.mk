@@ -264,3 +264,11 @@ endif
 tests_flow_t_quarantine_SOURCES = tests/flow/t_quarantine.c $(CROWD)
 tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)
+# Tickets and evicted keys on the way of a request
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_gate
+endif
+GATESCENE = tests/flow/gatescene.h
+tests_flow_t_gate_SOURCES = tests/flow/t_gate.c $(GATESCENE)
+tests_flow_t_gate_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_LDADD = $(HG_STAGE_LIBS)
