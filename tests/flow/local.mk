@@ -266,9 +266,12 @@ tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)
 # Tickets and evicted keys on the way of a request
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_gate
+UNIT_TESTS += tests/flow/t_gate tests/flow/t_gate_overload
 endif
 GATESCENE = tests/flow/gatescene.h
 tests_flow_t_gate_SOURCES = tests/flow/t_gate.c $(GATESCENE)
 tests_flow_t_gate_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_gate_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_gate_overload_SOURCES = tests/flow/t_gate_overload.c $(GATESCENE)
+tests_flow_t_gate_overload_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_overload_LDADD = $(HG_STAGE_LIBS)
