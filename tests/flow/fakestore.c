@@ -144,6 +144,8 @@ static void cancel(struct hg_store *base, struct hg_call *call)
     if (call->place.pending)
         strand(at(base), call);
     (void)let_go(kept);
+    if (at(base)->on_cancel != NULL)
+        at(base)->on_cancel(at(base));
 }
 
 static const char *where(struct hg_store *base, struct hg_span prefix, struct hg_span key)

@@ -53,6 +53,8 @@ struct fakestore {
     /* Decides whether a call must wait; NULL: by `room`. */
     bool (*must_wait)(struct fakestore *store, const struct hg_call *call);
     void (*on_free)(struct fakestore *store);
+    /* Within `cancel`, when the call is forgotten; or NULL. */
+    void (*on_cancel)(struct fakestore *store);
     void *ctx;
     void *data; /* the test's, freed with the store */
 };
