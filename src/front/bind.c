@@ -207,7 +207,9 @@ void hg_bind_undo(struct hg_request *request)
         return;
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
-    if (hg_bind_of(request, room, &key))
+    if (request->table != NULL && request->table->passes != NULL)
+        hg_table_undo_passes(request->table);
+    else if (hg_bind_of(request, room, &key))
         hg_bindthrottle_undo(lane->binds, &key, request->bind_change);
 }
 
