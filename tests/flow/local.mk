@@ -266,7 +266,7 @@ tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)
 # Tickets and evicted keys on the way of a request
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_gate tests/flow/t_gate_overload tests/flow/t_evict
+UNIT_TESTS += tests/flow/t_gate tests/flow/t_gate_overload tests/flow/t_evict tests/flow/t_bind
 endif
 GATESCENE = tests/flow/gatescene.h
 tests_flow_t_gate_SOURCES = tests/flow/t_gate.c $(GATESCENE)
@@ -279,3 +279,6 @@ EVICTSCENE = tests/flow/evictscene.h $(GATESCENE)
 tests_flow_t_evict_SOURCES = tests/flow/t_evict.c $(EVICTSCENE)
 tests_flow_t_evict_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_evict_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_bind_SOURCES = tests/flow/t_bind.c $(EVICTSCENE)
+tests_flow_t_bind_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_bind_LDADD = $(HG_STAGE_LIBS)
