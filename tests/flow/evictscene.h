@@ -11,6 +11,7 @@
 
 struct evictscene {
     struct scene s;
+    struct stage *stage; /* the scene's, or that of another scene */
     struct hg_loop loop; /* housekeeping's */
     struct hg_mailbox house;
     struct hg_evict_report *report; /* the last one */
@@ -40,17 +41,23 @@ static inline void evict_house_close(struct evictscene *e)
     hg_loop_fini(&e->loop);
 }
 
+static inline void evict_settings(struct evictscene *e)
+{
+    e->stage->settings.bind = (struct hg_bind_settings){.backlog_us = 1000000,
+                                                        .threshold_pct = 25,
+                                                        .target_pct = 50,
+                                                        .decr_per_sec = 1.0,
+                                                        .min_age_us = 200000};
+}
+
 static inline void evict_init(struct evictscene *e)
 {
     memset(e, 0, sizeof *e);
+    e->stage = &e->s.stage;
     gate_init(&e->s);
     e->bucket = stage_find(&e->s.stage, "default");
     evict_use(e->bucket);
-    e->s.stage.settings.bind = (struct hg_bind_settings){.backlog_us = 1000000,
-                                                         .threshold_pct = 25,
-                                                         .target_pct = 50,
-                                                         .decr_per_sec = 1.0,
-                                                         .min_age_us = 200000};
+    evict_settings(e);
     evict_house_open(e);
 }
 
@@ -88,7 +95,7 @@ static inline void evict_on_report(struct hg_letter *letter, void *receiver)
 /* Asks worker 0; what it says is in e->report. */
 static inline const struct hg_bindwatch_report *evict_ask(struct evictscene *e)
 {
-    struct stage *stage = &e->s.stage;
+    struct stage *stage = e->stage;
     hg_evict_ask(&stage->workers[0], &stage->upstreams[0].upstream, ++e->round, &e->house,
                  evict_on_report, e);
     stage_run(stage);
@@ -105,7 +112,7 @@ static inline struct hg_bindthrottle_key evict_key(struct evictscene *e, enum hg
                                                    uint8_t room[HG_HOTKEY_KEY_MAX])
 {
     struct hg_span of = table != NULL ? hg_span_str(table) : HG_SPAN_NONE;
-    struct hg_hotkey_key hot = hg_hot_key(&e->s.stage.workers[0], of, hg_span_str(key), room);
+    struct hg_hotkey_key hot = hg_hot_key(&e->stage->workers[0], of, hg_span_str(key), room);
     return hg_bind_key(type, &hot);
 }
 
@@ -157,7 +164,7 @@ static inline struct hg_evict_key evict_verdict(struct evictscene *e, struct hg_
 static inline void evict_order(struct evictscene *e, unsigned worker,
                                const struct hg_evict_key *keys, size_t count)
 {
-    struct stage *stage = &e->s.stage;
+    struct stage *stage = e->stage;
     struct hg_evict_key *copy = count > 0 ? calloc(count, sizeof *copy) : NULL;
     if (count > 0)
         memcpy(copy, keys, count * sizeof *copy);
