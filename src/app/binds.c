@@ -120,8 +120,7 @@ static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_u
     struct hg_gateshare *share = upstream->gate;
     uint64_t since_us = atomic_load(&share->backlog_since_us);
     if (atomic_load(&share->backlog) <= 0) {
-        if (since_us != 0 && hg_gateshare_is_over(share, now_us))
-            atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, 0);
+        hg_gateshare_settle(share, now_us);
         return false;
     }
     return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;

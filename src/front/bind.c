@@ -83,9 +83,9 @@ bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX
     if (request->key_len < min_bytes || !type_of(request, &type))
         return false;
     size_t len = request->key_len;
+    if (len > HG_REQUEST_KEY_HEAD)
+        len = HG_REQUEST_KEY_HEAD;
     if (request->table == NULL) {
-        if (len > HG_HOTKEY_KEY_MAX)
-            len = HG_HOTKEY_KEY_MAX;
         *ret = (struct hg_bindthrottle_key){(uint8_t)type, 0, request->call.key_hash,
                                             hg_span(request->key_head, len)};
         return true;
@@ -214,7 +214,9 @@ void hg_bind_undo(struct hg_request *request)
         return;
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
-    if (hg_bind_of(request, room, &key))
+    if (request->table != NULL && request->table->passes != NULL)
+        hg_table_undo_passes(request->table);
+    else if (hg_bind_of(request, room, &key))
         hg_bindthrottle_undo(lane->binds, &key, request->bind_change);
 }
 

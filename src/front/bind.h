@@ -15,13 +15,15 @@
 #include "core/hotkey.h"
 #include "front/session.h"
 
-/* The bind of a key whose bytes and hash are those of front/hot. */
+/* The bind of a key whose bytes and hash are those of front/hot. Of a long key, or row, the first
+   HG_REQUEST_KEY_HEAD bytes are kept, which is what a request keeps of it; the hash tells the rest
+   apart. */
 static inline struct hg_bindthrottle_key hg_bind_key(enum hg_hot_type type,
                                                      const struct hg_hotkey_key *key)
 {
-    size_t len = key->len < HG_HOTKEY_KEY_MAX ? key->len : HG_HOTKEY_KEY_MAX;
+    size_t most = (size_t)key->table_len + HG_REQUEST_KEY_HEAD;
     return (struct hg_bindthrottle_key){(uint8_t)type, key->table_len, key->hash,
-                                        hg_span(key->at, len)};
+                                        hg_span(key->at, key->len < most ? key->len : most)};
 }
 
 enum hg_bind_verdict { HG_BIND_FREE, HG_BIND_PASS, HG_BIND_REFUSE };

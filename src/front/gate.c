@@ -10,6 +10,7 @@
 #include "proto/hello.h"
 #include "proto/status.h"
 
+#define LOOKS   256  /* at requests with tickets, for the oldest of each kind */
 #define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
 
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
@@ -306,6 +307,7 @@ void hg_gates_serve(struct hg_worker *worker)
 
 static void publish(struct hg_gate_line *in)
 {
+    hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
     hg_counter_set(&shown->overloaded, in->line.overloaded);
@@ -324,7 +326,6 @@ static void on_line_timer(struct hg_timer *timer)
     HG_LIST_EACH(node, &worker->lines_waiting)
     {
         struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
-        hg_ticketline_tick(&in->line, worker->loop.now_us);
         serve(in);
         publish(in);
     }
@@ -527,18 +528,37 @@ void hg_gate_free(struct hg_gate *gate)
     free(gate);
 }
 
+bool hg_gate_in_use(const struct hg_gate *gate)
+{
+    return !hg_list_empty(&gate->running) || gate->lines[HG_TICKET_READ].line.count > 0 ||
+           gate->lines[HG_TICKET_WRITE].line.count > 0;
+}
+
+/* Since when the oldest of each kind has its ticket, as far as it is among the first. */
+static void find_oldest(struct hg_gate *gate, uint64_t ret_us[HG_TICKET_KINDS])
+{
+    unsigned looked_at = 0, kinds_found = 0;
+    HG_LIST_EACH(node, &gate->running)
+    {
+        const struct hg_request *request = HG_CONTAINER_OF(node, struct hg_request, run);
+        uint64_t *us = &ret_us[request->call.ticket - 1];
+        kinds_found += *us == 0;
+        if (*us == 0)
+            *us = request->ticket_us;
+        if (kinds_found == HG_TICKET_KINDS || ++looked_at == LOOKS)
+            return;
+    }
+}
+
 void hg_gates_publish(struct hg_worker *worker)
 {
+    publish(worker->ingress);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         struct hg_gate *gate = worker->gates[slot];
         if (gate == NULL)
             continue;
         uint64_t oldest_us[HG_TICKET_KINDS] = {0};
-        struct hg_list *first = hg_list_first(&gate->running);
-        if (first != NULL) {
-            const struct hg_request *request = HG_CONTAINER_OF(first, struct hg_request, run);
-            oldest_us[request->call.ticket - 1] = request->ticket_us;
-        }
+        find_oldest(gate, oldest_us);
         for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
             publish(&gate->lines[kind]);
             hg_counter_set(&gate->share->holders[kind].workers[worker->index].oldest_us,
