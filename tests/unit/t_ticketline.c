@@ -281,9 +281,9 @@ static void test_overload_ends_100_ms_after_the_line_was_emptied(void **state)
     assert_true(line.overloaded);
     would.came_us = now_us - 30 * MS;
     would.since_us = now_us + 100 * MS - 1;
-    assert_true(hg_ticketline_end_us(&line, &conf, &would) < now_us);
+    assert_true(hg_ticketline_end_us(&tenants[0], &conf, &would) < now_us);
     would.since_us++;
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), UINT64_MAX);
+    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), UINT64_MAX);
     push(0, now_us + 99 * MS);
     push(0, now_us + 99 * MS);
     assert_pops(now_us + 99 * MS, &waiters[pushed - 1]);
@@ -407,13 +407,13 @@ static void test_waits_are_counted_from_when_the_bytes_came(void **state)
     push_as(0, T0 + 90 * MS, T0 + 70 * MS, T0 + 1000 * MS, 1); // behind another of its client
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 1000 * MS, 1);
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 105 * MS, 1);
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 900 * MS);
+    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 900 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS); // overload will begin
     assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
     assert_int_equal(expire_all(T0 + 100 * MS), 2);
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 115 * MS);
+    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 115 * MS);
     would.deadline_us = T0 + 101 * MS;
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 101 * MS);
+    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 101 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 105 * MS);
     assert_ptr_equal(hg_ticketline_expire(&line, &conf, T0 + 105 * MS), &waiters[3]);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 110 * MS);
