@@ -264,11 +264,10 @@ static void leave_empty(struct hg_gate_line *in)
     poke(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
 
-static struct hg_ticketline_conf conf_of(const struct hg_gate_holder *holder)
+static struct hg_ticketline_conf conf_of(struct hg_gate_holder *holder)
 {
-    struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
     return (struct hg_ticketline_conf){
-        atomic_load_explicit(&h->overload_wait_us, memory_order_relaxed)};
+        atomic_load_explicit(&holder->overload_wait_us, memory_order_relaxed)};
 }
 
 static void refuse_late_ones(struct hg_gate_line *in)
@@ -284,12 +283,21 @@ static void refuse_late_ones(struct hg_gate_line *in)
     }
 }
 
-/* As core/ticket.h wants it. */
+/* For who is first in line, as core/ticket.h wants it; by force when none is needed any more. */
+static bool take_next(struct hg_gate_line *in)
+{
+    bool ingress = atomic_load_explicit(&in->worker->front->ingress_enabled, memory_order_relaxed);
+    if (ingress || in->share != NULL)
+        return hg_ticket_want(&in->holder->ticket, in->worker->index);
+    hg_ticket_force(&in->holder->ticket);
+    return true;
+}
+
 static void serve(struct hg_gate_line *in)
 {
     in->serve_wanted = false;
     refuse_late_ones(in);
-    while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
+    while (in->line.count > 0 && take_next(in))
         grant(in);
     if (in->line.count == 0)
         leave_empty(in);

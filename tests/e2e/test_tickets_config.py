@@ -219,6 +219,24 @@ def test_ingress_tickets():
         assert client.get("key").value == b"value"
 
 
+def test_who_waits_for_an_ingress_ticket_goes_on_when_none_is_needed_any_more():
+    options = {"ingress_tickets": 0, "ingress_queue_timeout_ms": 20000,
+               "ingress_overload_wait_ms": 20000, "request_deadline_ms": 30000, "threads": 2}
+    with Headgate({**EMBEDDED, **options}) as headgate, Client(headgate.address) as admin:
+        clients = [Client(headgate.address) for _ in range(6)]
+        for client in clients:
+            client.send(request(Op.GET, "key"))
+        poll(lambda: number(admin, "ingress:queueLength") == 6, what="six in line")
+        param(admin, "ingress_enabled", "false")
+        for client in clients:
+            assert client.recv().status == 1       # not found; long before its time is over
+            client.close()
+        stats = admin.stat("tickets")
+        assert (stats["ingress:queueLength"], stats["ingress:out"]) == ("0", "0"), stats
+        assert stats["ingress:canceled"] == "0", stats
+        assert stats["ingress:available"] == "0", stats
+
+
 def test_modes_of_a_tenant():
     with Headgate(EMBEDDED) as headgate, Client(headgate.address) as client:
         client.set("key", "value")
