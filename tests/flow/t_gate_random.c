@@ -87,21 +87,10 @@ static void answer_something(struct play *play, struct fakestore *store)
     }
 }
 
-/* Within a cancel: others end, and go on. */
-static void on_cancel(struct fakestore *store)
-{
-    struct hg_list *node = hg_list_first(&store->waiting);
-    if (store->serial % 3 == 0 && node != NULL)
-        fakestore_call_room(HG_CONTAINER_OF(node, struct kept, node));
-    if (store->serial % 4 == 0 && fakestore_first(store) != NULL)
-        fakestore_obey(fakestore_first(store));
-}
-
 static void on_open(struct stage *stage, struct fakestore *store)
 {
     (void)stage;
     store->strands = true;
-    store->on_cancel = on_cancel;
 }
 
 /* ---- the clients ---- */
