@@ -360,7 +360,7 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
     uint64_t units = request->read_units + request->write_units;
     waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
     if (session->hung_up || session->closing ||
-        hg_ticketline_end_us(&lane->queues[in->place], &conf, waiter) <= now_us) {
+        hg_ticketline_end_us(&in->line, &lane->queues[in->place], &conf, waiter) <= now_us) {
         hg_counter_add(&in->tally->canceled, 1);
         hg_counter_add(&lane->tallies[in->place].canceled, 1);
         note_late(in);
