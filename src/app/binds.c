@@ -120,8 +120,7 @@ static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_u
     struct hg_gateshare *share = upstream->gate;
     uint64_t since_us = atomic_load(&share->backlog_since_us);
     if (atomic_load(&share->backlog) <= 0) {
-        if (since_us != 0 && hg_gateshare_is_over(share, now_us))
-            atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, 0);
+        hg_gateshare_settle(share, now_us);
         return false;
     }
     return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
@@ -157,7 +156,9 @@ static void on_look(struct hg_timer *timer)
         if (binds->rounds[slot] != NULL)
             finish(binds, slot);
     for (size_t i = 0; i < directory->upstream_count; i++)
-        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us))
+        /* Of a store that does not answer at all no key is to blame. */
+        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us) &&
+            hg_upstream_is_alive(directory->upstreams[i]))
             begin(binds, directory->upstreams[i], settings);
 }
 

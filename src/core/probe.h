@@ -65,10 +65,9 @@ struct hg_probe_stats {
 
 #define HG_PROBE_HISTORY 8 /* samples that a step is compared with */
 
-/* The last samples at one size. */
+/* The last samples at one size: throughput, a second, and what was out. */
 struct hg_probe_history {
-    double rate[HG_PROBE_HISTORY]; /* throughput, a second */
-    double out[HG_PROBE_HISTORY];  /* what was out */
+    double rate[HG_PROBE_HISTORY], out[HG_PROBE_HISTORY];
     uint32_t count, at;
 };
 
@@ -92,17 +91,17 @@ struct hg_probe_adaptive {
     double recent_peak;            /* most that were out; fades */
     double probed_size;            /* of the step under way */
     double grown;                  /* size of the next step: up above 0, down below */
-    bool engaged;                  /* the store is what requests wait for */
-    uint32_t free;                 /* samples since requests waited all the time */
-    bool aimed;                    /* the step under way goes by Little's law */
+    double roof;                   /* size before it was capped on suspicion; 0: it was not */
+    double before_stall;           /* size at its beginning; 0: there is none */
+    uint64_t idle_us;              /* nothing was finished for so long while something was out */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
     uint32_t failures;             /* of steps up, since one down */
-    bool down_next;                /* when neither direction is called for, they take turns */
+    uint32_t free;                 /* samples since requests waited all the time */
     uint32_t suspicions;           /* samples in a row that were suspect */
-    double roof;                   /* size before it was capped on suspicion; 0: it was not */
-    uint64_t idle_us;              /* nothing was finished for so long while something was out */
-    double before_stall;           /* size at its beginning; 0: there is none */
+    bool aimed;                    /* the step under way goes by Little's law */
+    bool engaged;                  /* the store is what requests wait for */
+    bool down_next;                /* when neither direction is called for */
 };
 
 struct hg_probe {

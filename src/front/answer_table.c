@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "front/bind.h"
 #include "front/table_in.h"
 
 static struct hg_request *take_request(struct hg_table *table)
@@ -76,6 +77,8 @@ void hg_table_answer_fault(struct hg_table *table, enum hg_fault fault, struct h
 
 void hg_table_answer_refusal(struct hg_table *table, const struct hg_refusal *refusal)
 {
+    if (table->request->bind_passed)
+        hg_bind_undo(table->request); /* while its key is known */
     struct hg_request *request = take_request(table);
     hg_answer_refusal(request, refusal);
     hg_table_free(table);

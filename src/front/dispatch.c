@@ -257,10 +257,10 @@ static bool refuse_hot_key(struct hg_session *session, struct hg_request *reques
     unsigned percent;
     if (!is_ranked(op) || !hg_hot_refuses(worker, request->lane, &key, exempt, &percent))
         return false;
-    struct hg_hot_words words;
-    hg_hot_explain(worker, request->lane, (enum hg_hot_type)hg_op_rows[op].hot, percent, &words);
-    struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, words.text,
-                                 hg_span_str(words.members), HG_SPAN_NONE};
+    struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, NULL, HG_SPAN_NONE,
+                                 hg_hot_words(worker, request->lane,
+                                              (enum hg_hot_type)hg_op_rows[op].hot, percent,
+                                              request->features & HG_FEATURE_JSON)};
     hg_answer_refusal(request, &refusal);
     return true;
 }
@@ -271,15 +271,17 @@ bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *requ
 {
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
-    struct hg_bind_words words;
+    uint32_t x;
     bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
     if (!hg_bind_of(request, room, &key))
         return false;
-    switch (hg_bind_decide(session, request->lane, &key, exempt, &words)) {
+    switch (hg_bind_decide(session, request->lane, &key, exempt, &x)) {
     case HG_BIND_REFUSE:
-        hg_answer_refusal(request, &(struct hg_refusal){HG_STATUS_BIND_THROTTLE,
-                                                        HG_OUTCOME_BIND_THROTTLED, words.text,
-                                                        hg_span_str(words.members), HG_SPAN_NONE});
+        hg_answer_refusal(
+            request, &(struct hg_refusal){
+                         HG_STATUS_BIND_THROTTLE, HG_OUTCOME_BIND_THROTTLED, NULL, HG_SPAN_NONE,
+                         hg_bind_words(session->worker, request->lane, (enum hg_hot_type)key.type,
+                                       x, request->features & HG_FEATURE_JSON)});
         return true;
     case HG_BIND_PASS:
         request->bind_passed = request->call.quarantine = true;

@@ -1,5 +1,6 @@
 // dispatch_end - ends of requests without a result: refused while they wait, or the client gone
 // SPDX-License-Identifier: BSD-3-Clause
+#include "front/bind.h"
 #include "front/dispatch_in.h"
 #include "front/gate.h"
 #include "front/held.h"
@@ -7,6 +8,8 @@
 
 static void leave_store(struct hg_request *request)
 {
+    if (request->bind_passed && request->state == HG_REQUEST_WAITING)
+        hg_bind_undo(request); /* it had no slot; its key is known as long as its table is there */
     if (request->table != NULL) {
         hg_table_cancel(request);
         return;

@@ -211,15 +211,15 @@ static void on_ask(struct hg_letter *letter, void *receiver)
 {
     struct ask_letter *ask = HG_CONTAINER_OF(letter, struct ask_letter, letter);
     struct hg_worker *worker = receiver;
-    struct hg_evict_report *report = calloc(1, sizeof *report);
+    /* When the workers have stopped nobody reads reports any more. */
+    struct hg_evict_report *report = worker->stopping ? NULL : calloc(1, sizeof *report);
     if (report != NULL) {
         report->letter.deliver = ask->on_report;
         report->ctx = ask->ctx;
         report->worker = worker->index;
         report->round = ask->round;
         report->upstream = hg_upstream_ref(ask->upstream);
-        if (!worker->stopping)
-            fill(worker, report);
+        fill(worker, report);
         hg_mailbox_post(ask->house, &report->letter);
     }
     hg_upstream_unref(ask->upstream);
@@ -335,6 +335,8 @@ static void carry_out(struct hg_worker *worker, struct hg_gate *gate,
                       const struct hg_evict_key *key)
 {
     struct eviction e = {.of = key};
+    if (atomic_load_explicit(&key->bucket->bind_mode, memory_order_relaxed) == HG_MODE_OFF)
+        return; /* since the verdict was asked for */
     each(worker, gate, count_own, &e);
     e.keep = hg_bindwatch_share(&key->verdict, e.own);
     /* First: what comes in the place of those evicted is judged already. */
@@ -350,7 +352,9 @@ static void evict_oldest(struct hg_worker *worker, struct hg_gate *gate)
     each(worker, gate, find_oldest, &e);
     if (e.oldest == NULL || worker->loop.now_us - e.oldest->ticket_us < min_age_us)
         return;
-    hg_counter_add(&e.oldest->lane->bind_evicted_oldest, 1);
+    struct hg_lane *lane = e.oldest->lane;
+    if (atomic_load_explicit(&lane->bucket->bind_mode, memory_order_relaxed) == HG_MODE_ENFORCE)
+        hg_counter_add(&lane->bind_evicted_oldest, 1);
     evict(e.oldest);
 }
 

@@ -69,6 +69,8 @@ void hg_gates_close(struct hg_worker *worker);
    when memory is out. */
 HG_MUST_USE struct hg_gate *hg_gate_new(struct hg_worker *worker, struct hg_upstream *upstream);
 void hg_gate_free(struct hg_gate *gate);
+/* Has anybody a ticket of it, or waits for one? */
+bool hg_gate_in_use(const struct hg_gate *gate);
 /* What hg_store.on_strand wants; ctx: the gate. */
 void hg_gate_on_strand(void *ctx, unsigned kind, int change);
 /* Once a turn, before sessions with frames left over: who waits gets what is there. */

@@ -117,12 +117,23 @@ bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us)
     return late_us == 0 || (now_us > late_us && now_us - late_us > HG_GATESHARE_GAP_US);
 }
 
+void hg_gateshare_settle(struct hg_gateshare *share, uint64_t now_us)
+{
+    uint64_t none = 0;
+    if (atomic_load(&share->backlog_since_us) == 0 || !hg_gateshare_is_over(share, now_us))
+        return;
+    atomic_store(&share->backlog_since_us, 0);
+    /* Who began to wait meanwhile saw the old time, and left it: theirs begins now. */
+    if (atomic_load(&share->backlog) > 0)
+        atomic_compare_exchange_strong(&share->backlog_since_us, &none, now_us);
+}
+
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us)
 {
     int64_t before = atomic_fetch_add(&share->backlog, change);
     uint64_t none = 0;
     if (before == 0 && change > 0)
         atomic_compare_exchange_strong(&share->backlog_since_us, &none, now_us);
-    else if (before == 1 && change < 0 && hg_gateshare_is_over(share, now_us))
-        atomic_store(&share->backlog_since_us, 0);
+    else if (before == 1 && change < 0)
+        hg_gateshare_settle(share, now_us);
 }

@@ -94,6 +94,8 @@ const char *hg_gate_place_name(enum hg_gate_place place);
 
 /* Nobody waits: is the backlog over? A ticket of each kind is free, and nobody gave up lately. */
 bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us);
+/* Nobody waited when it was last looked at: ends the backlog if it is over. Any thread. */
+void hg_gateshare_settle(struct hg_gateshare *share, uint64_t now_us);
 /* One more request waits, or one less. */
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
 

@@ -313,6 +313,7 @@ static enum hg_step admit(const struct incoming *in, struct hg_table *table)
     }
     request->table = table;
     table->request = request;
+    request->bind_passed = table->passes != NULL;
     request->impersonated = in->impersonated;
     name_row(request, table, in->row);
     if (is_batch(in->op))

@@ -19,6 +19,15 @@ static bool is_refused(const struct hg_table *table, size_t index)
     return table->results[index].status != HG_STATUS_SUCCESS;
 }
 
+/* When memory is out it goes as any other does. */
+static void note_pass(struct hg_table *table, size_t index, double change)
+{
+    if (table->passes == NULL)
+        table->passes = hg_arena_array(&table->arena, table->msg.item_count, sizeof *table->passes);
+    if (table->passes != NULL)
+        table->passes[index] = (struct hg_table_pass){true, change};
+}
+
 /* Is an item refused because its key is hot, or was evicted? Then *ret_text says why. */
 static uint16_t judge_item(struct hg_table *table, struct hg_session *session, size_t index,
                            char *text, size_t text_bytes)
@@ -37,13 +46,38 @@ static uint16_t judge_item(struct hg_table *table, struct hg_session *session, s
         return HG_STATUS_HOT_KEY;
     }
     unsigned min_bytes = atomic_load_explicit(&lane->bucket->bind_min_bytes, memory_order_relaxed);
-    struct hg_bind_words words;
+    uint32_t x;
     struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
-    if (lane->binds == NULL || row.len < min_bytes ||
-        hg_bind_decide(session, lane, &bind, table->exempt, &words) != HG_BIND_REFUSE)
+    if (lane->binds == NULL || row.len < min_bytes)
         return HG_STATUS_SUCCESS;
-    snprintf(text, text_bytes, "%s", words.text);
-    return HG_STATUS_BIND_THROTTLE;
+    switch (hg_bind_decide(session, lane, &bind, table->exempt, &x)) {
+    case HG_BIND_REFUSE:
+        snprintf(text, text_bytes,
+                 "requests for this key piled up in the store and were evicted: one in %u is let "
+                 "through",
+                 x);
+        return HG_STATUS_BIND_THROTTLE;
+    case HG_BIND_PASS:
+        note_pass(table, index, session->bind_change);
+        return HG_STATUS_SUCCESS;
+    default:
+        return HG_STATUS_SUCCESS;
+    }
+}
+
+void hg_table_undo_passes(struct hg_table *table)
+{
+    struct hg_lane *lane = table->request->lane;
+    for (size_t i = 0; i < table->msg.item_count; i++) {
+        if (!table->passes[i].passed)
+            continue;
+        enum hg_hot_type type = (enum hg_hot_type)hg_op_rows[hg_table_item_op(&table->msg, i)].hot;
+        uint8_t room[HG_HOTKEY_KEY_MAX];
+        struct hg_hotkey_key key =
+            hg_hot_key(table->worker, table->msg.table, hg_table_item_row(&table->msg, i), room);
+        struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
+        hg_bindthrottle_undo(lane->binds, &bind, table->passes[i].change);
+    }
 }
 
 bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,

@@ -34,6 +34,12 @@ struct hg_table_slot {
     uint8_t key[HG_TABLE_KEY_MAX + 1];
 };
 
+/* An item of a batch that is the one in X for its key. */
+struct hg_table_pass {
+    bool passed;
+    double change; /* that it made to X */
+};
+
 struct hg_table {
     struct hg_list node; /* spare, or in the worker's list of ranges */
     struct hg_worker *worker;
@@ -52,6 +58,7 @@ struct hg_table {
     struct hg_row_result *results; /* BATCH: in the arena */
 
     /* BATCH */
+    struct hg_table_pass *passes; /* by item, in the arena; NULL: none passed a bind throttle */
     size_t next, under_way;
     size_t result_bytes;
     bool pumping;
@@ -127,6 +134,8 @@ void hg_table_run_atomic(struct hg_table *table, struct hg_store *store);
 /* Judges the items by their keys: those that are refused get their results. False: no memory. */
 HG_MUST_USE bool hg_table_judge_batch(struct hg_table *table, struct hg_session *session,
                                       const struct hg_opcode_row *row);
+/* The batch was refused without a slot: takes back what its items did to the bind throttle. */
+void hg_table_undo_passes(struct hg_table *table);
 /* What the items that were not refused are likely to cost. */
 void hg_table_estimate_batch(const struct hg_table *table, struct hg_request *request);
 void hg_table_run_batch(struct hg_table *table);

@@ -49,6 +49,7 @@ struct hg_table *hg_table_new(struct hg_worker *worker)
     table->exempt = table->is_found = table->pumping = table->in_front = false;
     table->read_units = table->write_units = 0;
     table->results = NULL;
+    table->passes = NULL;
     table->next = table->under_way = table->result_bytes = 0;
     table->reader = NULL;
     table->cursor = NULL;

@@ -115,7 +115,8 @@ bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op
         .tenant_id = bucket->tenant_id,
         .identity = hg_bucket_identity(bucket),
         .ticket = request->call.ticket,
-        .quarantine = request->call.quarantine,
+        .quarantine =
+            request->call.quarantine || (table->passes != NULL && table->passes[index].passed),
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
         .key = hg_span(slot->key, len),
         .key_hash = (uint32_t)XXH3_64bits_withSeed(slot->key, len, worker->front->hash_seed),

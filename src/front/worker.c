@@ -106,10 +106,13 @@ static void close_drained_stores(struct hg_worker *worker)
         /* Rows may wait before their gates, where the store does not know of them. */
         if (!store->ops->drained(store) || hg_rows_uses(worker->tables.rows, store))
             continue;
-        if (!hg_list_empty(&worker->gates[slot]->running))
+        /* A tenant that is still there may have opened another instance, which has the gate. */
+        bool again = worker->stores[slot] != NULL;
+        if (!again && hg_gate_in_use(worker->gates[slot]))
             continue;
         store->ops->free(store);
-        free_gate(worker, slot);
+        if (!again)
+            free_gate(worker, slot);
         worker->draining_stores[slot] = NULL;
         worker->stores_draining--;
         hg_upstream_unref(worker->draining_of[slot]);
@@ -227,6 +230,7 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
             hg_dispatch_refuse_ended(session);
     }
     hg_hot_adopt(worker);
+    hg_words_forget(&worker->words);
     drain_removed_stores(worker);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (worker->stores[slot] != NULL)

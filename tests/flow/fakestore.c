@@ -120,13 +120,32 @@ static enum hg_submit submit(struct hg_store *base, struct hg_call *call)
     return HG_SUBMIT_TAKEN;
 }
 
+static void strand(struct fakestore *store, const struct hg_call *call)
+{
+    if (!store->strands || call->ticket == 0)
+        return;
+    store->stranded[call->ticket - 1]++;
+    hg_store_strand(&store->store, call->ticket, 1);
+}
+
+void fakestore_late(struct fakestore *store, unsigned kind)
+{
+    assert(store->stranded[kind] > 0);
+    store->stranded[kind]--;
+    hg_store_strand(&store->store, (uint8_t)(kind + 1), -1);
+}
+
 static void cancel(struct hg_store *base, struct hg_call *call)
 {
     struct kept *kept = call->place.extra;
     assert(kept != NULL && kept->call == call && kept->store == at(base));
     assert(call->place.pending != call->place.waiting);
     at(base)->cancels++;
+    if (call->place.pending)
+        strand(at(base), call);
     (void)let_go(kept);
+    if (at(base)->on_cancel != NULL)
+        at(base)->on_cancel(at(base));
 }
 
 static const char *where(struct hg_store *base, struct hg_span prefix, struct hg_span key)
@@ -155,6 +174,9 @@ static void free_store(struct hg_store *base)
         fakestore_fault(kept_at(node), HG_FAULT_LOST);
     while ((node = hg_list_first(&store->waiting)) != NULL)
         fakestore_fault(kept_at(node), HG_FAULT_LOST);
+    for (unsigned kind = 0; kind < HG_COUNT_OF(store->stranded); kind++)
+        while (store->stranded[kind] > 0)
+            fakestore_late(store, kind);
     if (store->on_free != NULL)
         store->on_free(store);
     hg_loop_unhook(&store->cleanup_hook);
@@ -245,6 +267,8 @@ void fakestore_say(struct kept *kept, uint16_t status)
 
 void fakestore_fault(struct kept *kept, enum hg_fault fault)
 {
+    if (fault == HG_FAULT_TIMEOUT && !kept->waiting)
+        strand(kept->store, kept->call);
     fakestore_finish(kept, &(struct hg_result){.fault = fault, .server = "fake:1"});
 }
 

@@ -43,6 +43,8 @@ struct fakestore {
     size_t room;  /* calls that may be pending; beyond it: WAIT */
     bool answers; /* at once, in submit: as on_submit says, or as fake_obey does */
     bool draining;
+    bool strands;         /* a cancelled or timed-out call keeps its slot until fakestore_late */
+    unsigned stranded[2]; /* slots by kind of ticket */
     unsigned submits, cancels, rooms, done;
     /* What to do with a call that has been taken; NULL: obey at once if `answers`, else keep. */
     void (*on_submit)(struct fakestore *store, struct kept *kept);
@@ -51,6 +53,8 @@ struct fakestore {
     /* Decides whether a call must wait; NULL: by `room`. */
     bool (*must_wait)(struct fakestore *store, const struct hg_call *call);
     void (*on_free)(struct fakestore *store);
+    /* Within `cancel`, when the call is forgotten; or NULL. */
+    void (*on_cancel)(struct fakestore *store);
     void *ctx;
     void *data; /* the test's, freed with the store */
 };
@@ -80,6 +84,8 @@ void fakestore_give_view(struct kept *kept, const void *value, size_t len);
 void fakestore_obey(struct kept *kept);
 /* All pending ones, oldest first; until there are none. */
 void fakestore_obey_all(struct fakestore *store);
+/* The late answer of a stranded slot comes. */
+void fakestore_late(struct fakestore *store, unsigned kind);
 /* Tells a waiting call to try again. */
 void fakestore_call_room(struct kept *kept);
 

@@ -253,7 +253,7 @@ tests_flow_t_strand_LDADD = $(HG_BACK_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_slow
 endif
-LATE = tests/flow/late.h $(SOLO)
+LATE = tests/flow/late.h $(CROWD)
 tests_flow_t_slow_SOURCES = tests/flow/t_slow.c $(LATE)
 tests_flow_t_slow_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_slow_LDADD = $(HG_BACK_TEST_LIBS)
@@ -264,3 +264,31 @@ endif
 tests_flow_t_quarantine_SOURCES = tests/flow/t_quarantine.c $(CROWD)
 tests_flow_t_quarantine_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)
+# Tickets and evicted keys on the way of a request
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_gate tests/flow/t_gate_overload tests/flow/t_evict tests/flow/t_bind \
+	tests/flow/t_gate_table tests/flow/t_gate_threads tests/flow/t_gate_random
+endif
+GATESCENE = tests/flow/gatescene.h
+tests_flow_t_gate_SOURCES = tests/flow/t_gate.c $(GATESCENE)
+tests_flow_t_gate_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_gate_overload_SOURCES = tests/flow/t_gate_overload.c $(GATESCENE)
+tests_flow_t_gate_overload_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_overload_LDADD = $(HG_STAGE_LIBS)
+EVICTSCENE = tests/flow/evictscene.h $(GATESCENE)
+tests_flow_t_evict_SOURCES = tests/flow/t_evict.c $(EVICTSCENE)
+tests_flow_t_evict_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_evict_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_bind_SOURCES = tests/flow/t_bind.c $(EVICTSCENE)
+tests_flow_t_bind_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_bind_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_gate_table_SOURCES = tests/flow/t_gate_table.c $(EVICTSCENE) $(TABLESCENE)
+tests_flow_t_gate_table_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
+tests_flow_t_gate_table_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_gate_threads_SOURCES = tests/flow/t_gate_threads.c $(GATESCENE)
+tests_flow_t_gate_threads_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_threads_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_gate_random_SOURCES = tests/flow/t_gate_random.c $(EVICTSCENE)
+tests_flow_t_gate_random_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_random_LDADD = $(HG_STAGE_LIBS)

@@ -16,9 +16,9 @@
 #define UP_S   1. /* after a step up of load */
 #define DROP_S 2. /* after a halving of capacity */
 
-/* At the end of a phase, from a load of 2x on, and of 4x and more. */
-#define GOODPUT_2 .95
-#define GOODPUT   .9
+/* At the end of a phase of 2x and more: no poor size to converge to. Steady loads have bars of
+   their own, over longer times, in t_overload.c. */
+#define GOODPUT .9
 
 #define PHASE_S 8
 
@@ -26,9 +26,7 @@ static double goodput_bar(const struct overload_setup *setup, uint32_t phase)
 {
     double capacity = overload_capacity(setup, &setup->phases[phase]);
     double load = setup->phases[phase].load;
-    if (phase == 0 || capacity <= 0 || load < 2 * capacity)
-        return 0;
-    return load < 4 * capacity ? GOODPUT_2 : GOODPUT;
+    return phase > 0 && capacity > 0 && load >= 2 * capacity ? GOODPUT : 0;
 }
 
 /* How many bars are missed. `within_s`: of each phase, to converge; 0: there is no bar. */

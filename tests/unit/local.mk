@@ -131,7 +131,7 @@ if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_ring tests/unit/t_resolve
 endif
 HG_BACK_TEST_LIBS = $(HG_LIBS_BACK) $(MEMCACHED_LIBS) $(LMDB_LIBS) $(XXHASH_LIBS) $(EVENT_LIBS) \
-	$(HIREDIS_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
+	$(HIREDIS_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS) -lm
 HG_BACK_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(MEMCACHED_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ring_SOURCES = tests/unit/t_ring.c
 tests_unit_t_ring_CPPFLAGS = $(HG_BACK_TEST_CPPFLAGS)
@@ -425,16 +425,19 @@ tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Tickets
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap \
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_ticketturns tests/unit/t_heap \
 	tests/unit/t_ticketthreads tests/unit/t_ticketorder tests/unit/t_ticketline_model
 endif
 HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
 tests_unit_t_ticket_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticket_LDADD = $(HG_TICKET_TEST_LIBS)
-tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c
+tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c tests/unit/ticketlineset.h
 tests_unit_t_ticketline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketturns_SOURCES = tests/unit/t_ticketturns.c tests/unit/ticketlineset.h
+tests_unit_t_ticketturns_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketturns_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
 tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
