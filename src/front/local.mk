@@ -22,6 +22,7 @@ libfront_a_SOURCES += src/front/dispatch.c
 libfront_a_SOURCES += src/front/dispatch.h
 libfront_a_SOURCES += src/front/dispatch_end.c
 libfront_a_SOURCES += src/front/dispatch_in.h
+libfront_a_SOURCES += src/front/dispatch_keys.c
 libfront_a_SOURCES += src/front/evict.c
 libfront_a_SOURCES += src/front/evict.h
 libfront_a_SOURCES += src/front/front.h
