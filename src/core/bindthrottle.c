@@ -4,7 +4,6 @@
 // Entries lie in an array; buckets by hash are chains of indices + 1, and so is the free list.
 #include "core/bindthrottle.h"
 
-#include <math.h>
 
 /* ---- the table ---- */
 
@@ -152,7 +151,9 @@ static bool is_over(double x)
 
 static uint32_t in_force(double x)
 {
-    return is_over(x) ? 1 : (uint32_t)ceil(x - ROUNDING);
+    double least = x - ROUNDING;
+    uint32_t whole = (uint32_t)least; /* at most the cap */
+    return is_over(x) ? 1 : whole + (least > whole);
 }
 
 static double x_at(const struct hg_bindthrottle_entry *entry, double decr_per_sec, uint64_t now_us)

@@ -44,6 +44,7 @@ libcore_a_SOURCES += src/core/probe.c
 libcore_a_SOURCES += src/core/probe.h
 libcore_a_SOURCES += src/core/probe_adaptive.c
 libcore_a_SOURCES += src/core/probe_in.h
+libcore_a_SOURCES += src/core/probe_judge.c
 libcore_a_SOURCES += src/core/probe_sample.c
 libcore_a_SOURCES += src/core/readcost.h
 libcore_a_SOURCES += src/core/retry.h

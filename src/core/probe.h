@@ -10,7 +10,8 @@
 // ADAPTIVE is the same machine with three changes: a step is accepted only if the gain exceeds the
 // noise; it probes down also while exhausted, when queueing delay or service time has risen, and
 // accepts if nothing was lost beyond the noise; steps grow while they succeed, and a stall of the
-// backend halves the size. It starts at the maximum. See probe_adaptive.c.
+// backend halves the size. A fast store gets the maximum within half a second. See
+// probe_adaptive.c.
 //
 // Pure: the time is an argument, and nothing is random. Belongs to one thread.
 #ifndef HG_CORE_PROBE_H
@@ -64,10 +65,9 @@ struct hg_probe_stats {
 
 #define HG_PROBE_HISTORY 8 /* samples that a step is compared with */
 
-/* The last samples at one size. */
+/* The last samples at one size: throughput, a second, and what was out. */
 struct hg_probe_history {
-    double rate[HG_PROBE_HISTORY]; /* throughput, a second */
-    double out[HG_PROBE_HISTORY];  /* what was out */
+    double rate[HG_PROBE_HISTORY], out[HG_PROBE_HISTORY];
     uint32_t count, at;
 };
 
@@ -91,16 +91,17 @@ struct hg_probe_adaptive {
     double recent_peak;            /* most that were out; fades */
     double probed_size;            /* of the step under way */
     double grown;                  /* size of the next step: up above 0, down below */
-    bool engaged;                  /* the store is what requests wait for */
-    uint32_t free;                 /* samples since requests waited all the time */
-    bool aimed;                    /* the step under way goes by Little's law */
+    double roof;                   /* size before it was capped on suspicion; 0: it was not */
+    double before_stall;           /* size at its beginning; 0: there is none */
+    uint64_t idle_us;              /* nothing was finished for so long while something was out */
     uint32_t skip;                 /* samples to ignore: they tell of the size before */
     uint32_t wait, backoff;        /* samples until the next step; what the next failure makes it */
     uint32_t failures;             /* of steps up, since one down */
-    bool down_next;                /* when neither direction is called for, they take turns */
-    double roof;                   /* size before it was capped on suspicion; 0: it was not */
-    uint64_t idle_us;              /* nothing was finished for so long while something was out */
-    double before_stall;           /* size at its beginning; 0: there is none */
+    uint32_t free;                 /* samples since requests waited all the time */
+    uint32_t suspicions;           /* samples in a row that were suspect */
+    bool aimed;                    /* the step under way goes by Little's law */
+    bool engaged;                  /* the store is what requests wait for */
+    bool down_next;                /* when neither direction is called for */
 };
 
 struct hg_probe {

@@ -5,67 +5,55 @@
 //     ▲    └─► down  less is tried, kept if no less is finished
 //     └────────┘
 //
-// A step is judged by the throughput of full samples, those in which requests waited for tickets
+// A step is judged by the throughput of *full* samples, those in which requests waited for tickets
 // all the time. By Little's law their service time is what was out / throughput, whatever the mix
-// of cheap and dear requests is. The base is that time when nothing queues in the store, so
-// throughput x base is the number of tickets that the store can make use of: a step down aims
+// of cheap and dear requests is. The *base* is that time when nothing queues in the store; so
+// throughput x base is the number of tickets that the store can make use of. A step down aims
 // there, however far it is, and is judged when what was out before has gone. If it cost throughput
-// after all, the store has not queued: the size returns to where throughput is regained, and the
-// base is learned anew. A step is chosen so large that what it does exceeds four standard errors;
-// a change of less than a third of it counts as none.
+// after all, the store had not queued: the size goes back, and the base is learned anew. A step is
+// so large that its effect stands out from the noise; it doubles when it succeeds.
 //
-// Without full samples nothing is judged, and little is done: unused tickets cost nothing. Only
-// when far more is out than the throughput explains, new requests are held back until that is
-// clear.
+// Samples that are not full judge nothing. Unused tickets of a fast store cost nothing: it has them
+// all, after a start at few that doubles each interval, and keeps them until it queues in earnest.
+// (Starting with all would flood a store that meets its load at once: one whose throughput falls
+// beyond its knee does not recover from that for long.) A slow store keeps a multiple of what it
+// used of late, so that a burst does not fill it with seconds of work before the next step.
 #include "core/probe_in.h"
 
-/* Queueing in the store below this is not worth acting on while all tickets are in force: it may
-   be a hiccup, and batches thrive on it. */
-#define SUSPECT_US 20000.0
-/* Once below the maximum, service time has risen if it is above the base by this. */
-#define RISEN_MULTIPLE 1.25
-#define RISEN_US       1000.0
-/* And beyond doubt above this multiple of the base. */
-#define CERTAIN_MULTIPLE 2.0
-/* What a step down leaves above what the store can make use of: it aims by an estimate. */
-#define HEADROOM 1.1
-/* Share of a step's size by which throughput must follow for the step to matter. */
-#define FOLLOWS  (1.0 / 3)
-#define STEP_MAX 1.0 /* doubles the size */
-#define LOSS_MAX 0.1 /* of throughput, by a step down however large */
-/* Samples: of a probe, before a step that is not urgent, and between failures. */
-#define PROBE_SAMPLES_MAX 4
-#define STABLE_SAMPLES    3
-#define BACKOFF_MIN       4
-#define BACKOFF_MAX 12
-/* A size that requests wait for settles at once when the step before was that long ago. */
-#define BASE_FALL 0.1 /* weights of a new service time in the base */
-#define BASE_RISE 0.01
-/* A store that serves within this gets all tickets back when it is not overloaded. */
-#define FAST_US        2000.0
+/* At the beginning, of the smallest size: 64 with the default options. */
 #define START_MULTIPLE 8
-#define SLACK          2.0 /* of a slow store, above the most that were out of late */
-#define FADE           0.99
+/* A store that serves within this, when nothing queues in it, is fast: batches matter more than
+   what a burst may do to it. */
+#define FAST_US 2000.0
+/* Queueing in a fast store below this is not worth acting on: it may be a hiccup of a scheduler,
+   and batches thrive on it. */
+#define SUSPECT_US 20000.0
+/* Samples in a row that must show it while requests do not wait for tickets. */
+#define SUSPECT_SAMPLES 2
+/* Samples without waiting requests until a store is taken for unloaded: a second. */
+#define FREE_SAMPLES 10
+/* An unloaded slow store keeps this multiple of the most that was out, which fades by a hundredth
+   an interval. */
+#define SLACK 2.0
+#define FADE  0.99
+
+/* Service time above this multiple of the base calls for a step at once, if that is beyond doubt:
+   with a relative variance above 1/200 it takes more samples than one. */
+#define URGENT_MULTIPLE 2.0
+#define URGENT_CERTAIN  200
+/* Weights of a sample in the base. It follows what is faster within a second, and what is slower
+   within ten, as that may be the queue. */
+#define BASE_FALL 0.1
+#define BASE_RISE 0.01
+
+/* A change of throughput by this share, without a step, is news: what was learned is void. */
+#define CHANGE 0.3
+
+/* Samples that the first step in a direction is compared with at least. */
+#define STABLE_SAMPLES 3
 /* Nothing finished for so many usual service times, and so long, is a stall. */
 #define STALL_SERVICES 4
 #define STALL_US       300000
-#define SMALL_STEP_MAX 0.4
-#define LARGE_CUT    0.7
-#define UPS_PER_DOWN   4
-#define FREE_SAMPLES   10
-#define CHANGE         0.3
-/* A store that serves within this shows at once what more tickets do. */
-#define SETTLED_US 20000
-
-static double floor_of(const struct hg_probe *probe)
-{
-    return 2.0 * probe->conf.min;
-}
-
-static double ceiling_of(const struct hg_probe *probe)
-{
-    return 2.0 * probe->conf.max;
-}
 
 static double out_of(const struct hg_probe_seen *seen)
 {
@@ -89,7 +77,7 @@ static void split(struct hg_probe *probe, double total)
         double size = total * probe->adaptive.share[kind];
         if (size < total * ratio[kind] / 2)
             size = total * ratio[kind] / 2;
-        if (total >= ceiling_of(probe))
+        if (total >= hg_probe_ceiling(probe))
             size = conf->max;
         probe->size[kind] = (uint32_t)(hg_probe_clamp(size, conf->min, conf->max) + 0.5);
     }
@@ -108,143 +96,6 @@ static void learn_shares(struct hg_probe *probe, const struct hg_probe_seen *see
         probe->adaptive.share[kind] += 0.3 * (demand[kind] / sum - probe->adaptive.share[kind]);
 }
 
-/* A new stable size; what was measured at another tells nothing of it. */
-static void settle(struct hg_probe *probe, double size)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    size = hg_probe_clamp(size, floor_of(probe), ceiling_of(probe));
-    if (size != probe->stable_size) {
-        double change = size - probe->stable_size;
-        hg_probe_count(probe, change > 0, (uint32_t)((change > 0 ? change : -change) + 0.5));
-        hg_probe_history_clear(&a->stable);
-    }
-    probe->stable_size = size;
-    probe->state = HG_PROBE_STABLE;
-    a->roof = 0;
-    a->skip = 1;
-    hg_probe_sample_clear(&a->sample);
-}
-
-static void try_size(struct hg_probe *probe, double size)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    a->probed_size = hg_probe_clamp(size, floor_of(probe), ceiling_of(probe));
-    probe->state = a->probed_size > probe->stable_size ? HG_PROBE_UP : HG_PROBE_DOWN;
-    hg_probe_history_clear(&a->probed);
-    hg_probe_sample_clear(&a->sample);
-    a->skip = 1;
-}
-
-/* The smallest step whose effect can be told from noise with two samples. */
-static double step_of(const struct hg_probe *probe)
-{
-    const struct hg_probe_adaptive *a = &probe->adaptive;
-    uint32_t count = a->stable.count > 0 ? a->stable.count : 1;
-    return hg_probe_clamp(3 * hg_probe_error(a, count, 2), probe->conf.step, SMALL_STEP_MAX);
-}
-
-static void step_up(struct hg_probe *probe)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    double step = step_of(probe);
-    if (a->grown > step)
-        step = a->grown;
-    a->aimed = false;
-    try_size(probe, probe->stable_size * (1 + step));
-    if (a->base_us < SETTLED_US)
-        a->skip = 0;
-}
-
-static void step_down(struct hg_probe *probe, double rate)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    double aim = rate * a->base_us / 1e6 * HEADROOM;
-    double step = step_of(probe);
-    if (-a->grown > step)
-        step = -a->grown;
-    double most = probe->stable_size / (1 + step);
-    a->aimed = aim < most && aim > 0;
-    try_size(probe, a->aimed ? aim : most);
-}
-
-/* Judging a step */
-
-static bool has_risen(const struct hg_probe_adaptive *a, double service_us)
-{
-    return service_us > a->base_us * RISEN_MULTIPLE && service_us > a->base_us + RISEN_US;
-}
-
-/* A small step that failed is not tried again for a while. */
-static void fail(struct hg_probe *probe, bool down)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    bool small = a->grown == 0 && !a->aimed;
-    a->grown = 0;
-    a->down_next = false;
-    if (small) {
-        a->failures = down ? 0 : a->failures + 1;
-        a->down_next = a->failures >= UPS_PER_DOWN;
-        a->wait = a->backoff;
-        a->backoff = a->backoff * 2 > BACKOFF_MAX ? BACKOFF_MAX : a->backoff * 2;
-    }
-}
-
-static void succeed(struct hg_probe *probe, double service_us)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    struct hg_probe_history probed = a->probed;
-    bool down = probe->state == HG_PROBE_DOWN;
-    double multiple = a->probed_size / probe->stable_size;
-    if (down)
-        a->grown = -hg_probe_clamp(2 * (1 / multiple - 1), 0, STEP_MAX);
-    else
-        a->grown = hg_probe_clamp(2 * (multiple - 1), 0, STEP_MAX);
-    if (a->aimed) // perhaps too far
-        a->grown = multiple < 0.5 ? STEP_MAX : 0;
-    settle(probe, a->probed_size);
-    a->stable = probed;
-    a->skip = 0;
-    a->wait = 0;
-    a->backoff = BACKOFF_MIN;
-    a->down_next = a->grown < 0;
-    if (a->grown > 0 && !has_risen(a, service_us))
-        step_up(probe);
-}
-
-static void judge(struct hg_probe *probe, double rate, double out)
-{
-    struct hg_probe_adaptive *a = &probe->adaptive;
-    bool down = probe->state == HG_PROBE_DOWN;
-    hg_probe_history_add(&a->probed, rate, out);
-    double stable = hg_probe_history_rate(&a->stable), probed = hg_probe_history_rate(&a->probed);
-    double error = hg_probe_error(a, a->stable.count, a->probed.count);
-    double size = probe->stable_size, ratio = stable > 0 ? probed / stable : 1;
-    double tried = hg_probe_history_out(&a->probed) / hg_probe_history_out(&a->stable);
-    double bound = 1 + FOLLOWS * (tried - 1);
-    if (bound < 1 - LOSS_MAX)
-        bound = 1 - LOSS_MAX;
-    double apart = ratio > bound ? ratio - bound : bound - ratio;
-    uint32_t samples = 4 * error > 0.3 ? 2 * PROBE_SAMPLES_MAX : PROBE_SAMPLES_MAX;
-    if (apart < 2 * error && a->probed.count < samples && !a->aimed)
-        return;
-    double service_us = hg_probe_history_out(&a->probed) / probed * 1e6;
-    if (ratio >= bound && (down || ratio > 1 + 2 * error)) {
-        if (service_us < a->base_us)
-            a->base_us += 0.5 * (service_us - a->base_us);
-        succeed(probe, service_us);
-        return;
-    }
-    /* Where throughput followed size, the store did not queue. */
-    double landing = a->probed_size * (down ? stable / probed : 1);
-    fail(probe, down);
-    if (down) {
-        a->base_us = service_us;
-        settle(probe, tried < LARGE_CUT && landing < size ? landing : size);
-    } else {
-        settle(probe, ratio > 1.03 ? size * ratio : size);
-    }
-}
-
 /* In `stable` */
 
 /* A change of the store or of the load: what was learned at this size is void. */
@@ -257,27 +108,25 @@ static void notice_change(struct hg_probe *probe, double rate)
         change * change < 16 * a->variance * mean * mean)
         return;
     hg_probe_history_clear(&a->stable);
-    a->wait = 0;
-    a->backoff = BACKOFF_MIN;
-    a->grown = 0;
+    hg_probe_forgive(a);
 }
 
-/* Requests wait, and nothing says yet that the store is what they wait for. True: it is left at
-   that, or given more. */
-static bool is_left_alone(struct hg_probe *probe, double service_us)
+/* Requests wait, and nothing says yet that the store is what they wait for: true, and it is given
+   more if there is more. */
+static bool leave_alone(struct hg_probe *probe, double service_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     double excess_us = service_us - a->base_us;
-    bool all = probe->stable_size >= ceiling_of(probe) || a->roof > 0;
+    bool all = probe->stable_size >= hg_probe_ceiling(probe) || a->roof > 0;
+    bool fast = a->base_us > 0 ? a->base_us < FAST_US : service_us < FAST_US;
     if (a->engaged)
         return false;
-    if (all || (a->base_us > 0 && a->base_us < FAST_US) || service_us < FAST_US) {
-        if (a->base_us > 0 ? excess_us <= SUSPECT_US || excess_us <= a->base_us
-                           : service_us <= SUSPECT_US) {
-            if (!all)
-                settle(probe, probe->stable_size * 2);
-            return true;
-        }
+    if ((all || fast) && (excess_us <= SUSPECT_US || excess_us <= a->base_us)) {
+        if (a->base_us == 0)
+            a->base_us = service_us;
+        if (!all)
+            hg_probe_settle_at_once(probe, probe->stable_size * 2);
+        return true;
     }
     a->engaged = true;
     return false;
@@ -295,18 +144,18 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     if (mean <= 0)
         return;
     double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
-    if (is_left_alone(probe, service_us))
+    if (leave_alone(probe, service_us))
         return;
     if (a->base_us == 0) {
-        a->grown = -STEP_MAX;
-        step_down(probe, mean);
+        hg_probe_step_down(probe, mean);
         return;
     }
     if (service_us < a->base_us)
         a->base_us += BASE_FALL * (service_us - a->base_us);
-    bool risen = has_risen(a, service_us);
-    if (risen && service_us > CERTAIN_MULTIPLE * a->base_us) {
-        step_down(probe, mean);
+    bool risen = hg_probe_has_risen(a, service_us);
+    if (risen && service_us > URGENT_MULTIPLE * a->base_us &&
+        URGENT_CERTAIN * a->variance < a->stable.count) {
+        hg_probe_step_down(probe, mean);
         return;
     }
     if (a->wait > 0) {
@@ -315,10 +164,59 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     }
     if (a->stable.count < STABLE_SAMPLES && a->grown == 0)
         return;
-    if ((risen || a->down_next) && probe->stable_size > floor_of(probe))
-        step_down(probe, mean);
-    else if (probe->stable_size < ceiling_of(probe))
-        step_up(probe);
+    if ((risen || a->down_next) && probe->stable_size > hg_probe_floor(probe))
+        hg_probe_step_down(probe, mean);
+    else if (probe->stable_size < hg_probe_ceiling(probe))
+        hg_probe_step_up(probe);
+}
+
+/* A fast store that serves slower is busy, as far as one can tell from here: only a step down that
+   fails proves that it is slow. */
+static void learn_base(struct hg_probe_adaptive *a, double service_us)
+{
+    double rise = hg_probe_clamp(service_us - a->base_us, -a->base_us, a->base_us);
+    if (a->base_us == 0)
+        a->base_us = service_us;
+    else if (rise < 0)
+        a->base_us += BASE_FALL * rise;
+    else if (a->base_us >= FAST_US)
+        a->base_us += BASE_RISE * rise;
+}
+
+/* More is out than the throughput explains, though there are tickets left: it is capped where it
+   is. The next samples are full then, and tell why, or the cap is lifted. True: it is suspect. */
+static bool suspect(struct hg_probe *probe, double out, double rate)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double excess_us = rate > 0 ? out / rate * 1e6 - a->base_us : 0;
+    if (out <= hg_probe_floor(probe) || excess_us <= SUSPECT_US || excess_us <= a->base_us) {
+        a->suspicions = 0;
+        return false;
+    }
+    if (++a->suspicions >= SUSPECT_SAMPLES && a->roof == 0 && out < probe->stable_size) {
+        double roof = probe->stable_size;
+        hg_probe_settle_at_once(probe, out);
+        a->roof = roof;
+    }
+    return true;
+}
+
+/* Of an unloaded store. One that is slow and used up its tickets now and then gets what a line of
+   random arrivals needs not to wait: what is used, and its square root. */
+static double free_size(const struct hg_probe *probe, double rate, double service_us, bool reached)
+{
+    const struct hg_probe_adaptive *a = &probe->adaptive;
+    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
+    double most = START_MULTIPLE * hg_probe_floor(probe);
+    if (a->base_us < FAST_US)
+        return a->engaged ? probe->stable_size : probe->stable_size * 2;
+    if (SLACK * a->recent_peak > most)
+        most = SLACK * a->recent_peak;
+    if (probe->stable_size > most)
+        return most;
+    if (reached && staffed > probe->stable_size && !hg_probe_has_risen(a, service_us))
+        return staffed;
+    return probe->stable_size;
 }
 
 static void decide_free(struct hg_probe *probe, double out, double rate, double service_us,
@@ -326,40 +224,17 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     hg_probe_history_clear(&a->stable);
-    if (service_us > 0) {
-        double rise = hg_probe_clamp(service_us - a->base_us, -a->base_us, a->base_us);
-        if (a->base_us == 0)
-            a->base_us = service_us;
-        else
-            a->base_us += (rise < 0 ? BASE_FALL : BASE_RISE) * rise;
-    }
+    if (service_us > 0)
+        learn_base(a, service_us);
     if (++a->free >= FREE_SAMPLES)
         a->engaged = false;
-    double excess_us = rate > 0 ? out / rate * 1e6 - a->base_us : 0;
-    if (out > floor_of(probe) && excess_us > SUSPECT_US && excess_us > a->base_us) {
-        if (a->roof == 0 && out < probe->stable_size) {
-            double roof = probe->stable_size;
-            settle(probe, out);
-            a->roof = roof;
-            a->skip = 0;
-        }
+    if (suspect(probe, out, rate))
         return;
-    }
     if (a->roof > 0) {
-        settle(probe, a->roof);
+        hg_probe_settle_at_once(probe, a->roof);
         return;
     }
-    bool at_base = service_us <= a->base_us * RISEN_MULTIPLE + RISEN_US;
-    double use = rate * service_us / 1e6, staffed = use + hg_probe_root(use);
-    double slack = SLACK * a->recent_peak;
-    if (slack < START_MULTIPLE * floor_of(probe))
-        slack = START_MULTIPLE * floor_of(probe);
-    if (probe->stable_size < ceiling_of(probe) && at_base && a->base_us < FAST_US && !a->engaged)
-        settle(probe, probe->stable_size * 2);
-    else if (a->base_us >= FAST_US && probe->stable_size > slack)
-        settle(probe, slack);
-    else if (reached && at_base && probe->stable_size < staffed)
-        settle(probe, staffed);
+    hg_probe_settle_at_once(probe, free_size(probe, rate, service_us, reached));
 }
 
 static void take_sample(struct hg_probe *probe)
@@ -394,9 +269,9 @@ static void take_sample(struct hg_probe *probe)
         else
             probe->stats.probed_down++;
         if (sample.full && sample.finished > 0)
-            judge(probe, rate, out);
+            hg_probe_judge(probe, rate, out);
         else
-            settle(probe, probe->stable_size);
+            hg_probe_settle(probe, probe->stable_size);
         break;
     }
 }
@@ -407,7 +282,8 @@ static bool is_stalled(struct hg_probe *probe, const struct hg_probe_seen *seen,
                        uint64_t elapsed_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    if (finished_of(seen) > 0 || out_of(seen) <= floor_of(probe)) {
+    bool young = seen->oldest_us > 0 && seen->oldest_us < STALL_US;
+    if (finished_of(seen) > 0 || out_of(seen) <= hg_probe_floor(probe) || young) {
         a->idle_us = 0;
         return false;
     }
@@ -427,7 +303,7 @@ static bool go_through_stall(struct hg_probe *probe, const struct hg_probe_seen 
             probe->stats.stalls++;
         }
         double size = out_of(seen) < probe->stable_size ? out_of(seen) : probe->stable_size;
-        settle(probe, size / 2);
+        hg_probe_settle(probe, size / 2);
         return true;
     }
     if (a->before_stall == 0)
@@ -436,11 +312,12 @@ static bool go_through_stall(struct hg_probe *probe, const struct hg_probe_seen 
         return true;
     double size = a->before_stall, used = 2 * a->usual_rate * a->base_us / 1e6;
     a->before_stall = 0;
-    if (size >= ceiling_of(probe))
-        size = used > 8 * floor_of(probe) ? used : 8 * floor_of(probe);
-    settle(probe, size);
-    a->wait = 0;
-    a->backoff = BACKOFF_MIN;
+    if (size >= hg_probe_ceiling(probe))
+        size = START_MULTIPLE * hg_probe_floor(probe) > used
+                   ? START_MULTIPLE * hg_probe_floor(probe)
+                   : used;
+    hg_probe_settle(probe, size);
+    hg_probe_forgive(a);
     return true;
 }
 
@@ -452,16 +329,17 @@ void hg_probe_adaptive_init(struct hg_probe *probe)
     probe->adaptive = (struct hg_probe_adaptive){
         .variance = 0.05 * 0.05, // unknown; corrected within ten samples
         .share = {ratio, 1 - ratio},
-        .backoff = BACKOFF_MIN,
     };
+    hg_probe_forgive(&probe->adaptive);
     hg_probe_sample_clear(&probe->adaptive.sample);
-    probe->stable_size = hg_probe_clamp(START_MULTIPLE * floor_of(probe), 0, ceiling_of(probe));
+    probe->stable_size =
+        hg_probe_clamp(START_MULTIPLE * hg_probe_floor(probe), 0, hg_probe_ceiling(probe));
     split(probe, probe->stable_size);
 }
 
 void hg_probe_adaptive_configure(struct hg_probe *probe)
 {
-    settle(probe, probe->stable_size);
+    hg_probe_settle(probe, probe->stable_size);
     split(probe, probe->stable_size);
 }
 

@@ -34,6 +34,7 @@
 #ifndef HG_CORE_TICKET_H
 #define HG_CORE_TICKET_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,7 +93,8 @@ HG_MUST_USE uint32_t hg_ticket_next(struct hg_ticket *holder);
    itself. */
 HG_MUST_USE static inline uint32_t hg_ticket_put(struct hg_ticket *holder)
 {
-    atomic_fetch_sub(&holder->word, 1);
+    uint64_t before = atomic_fetch_sub(&holder->word, 1);
+    assert((uint32_t)before != 0);
     return HG_LIKELY(atomic_load(&holder->waiting) == 0) ? HG_TICKET_NOBODY
                                                          : hg_ticket_next(holder);
 }

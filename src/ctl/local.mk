@@ -6,7 +6,7 @@ headgatectl_SOURCES = src/ctl/change.c src/ctl/param.c src/ctl/param.h src/ctl/u
 	src/ctl/passwd.c src/ctl/prompt.c src/ctl/rowcall.c src/ctl/rowcall.h src/ctl/rowfilter.c \
 	src/ctl/rowfilter.h src/ctl/rowlines.c src/ctl/rowlines.h src/ctl/rowpages.c \
 	src/ctl/rowpages.h src/ctl/rowshow.c src/ctl/rowshow.h src/ctl/rowtext.c src/ctl/rowtext.h \
-	src/ctl/show.c src/ctl/table.c src/ctl/table.h \
+	src/ctl/show.c src/ctl/showtickets.c src/ctl/showtickets.h src/ctl/table.c src/ctl/table.h \
 	src/ctl/tablebatch.c src/ctl/tablequery.c src/ctl/tableverb.c src/ctl/tableverb.h \
 	src/ctl/verb.def
 headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO_CFLAGS) $(PROTOBUF_C_CFLAGS)

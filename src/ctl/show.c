@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/showtickets.h"
 #include "ctl/table.h"
 
 /* ---- stats ---- */
@@ -181,12 +182,13 @@ int hg_ctl_where(struct hg_ctl *ctl)
 
 /* ---- status: the groups ---- */
 
-enum { GENERAL, THROTTLE, BUCKETS, UPSTREAMS, GROUPS };
+enum { GENERAL, THROTTLE, BUCKETS, UPSTREAMS, TICKETS, BINDS, GROUPS };
 
 static const struct group {
     const char *name, *key; /* of the statistics, of the JSON */
-} groups[GROUPS] = {
-    {"", "general"}, {"throttle", "throttle"}, {"buckets", "buckets"}, {"upstreams", "upstreams"}};
+} groups[GROUPS] = {{"", "general"},        {"throttle", "throttle"},
+                    {"buckets", "buckets"}, {"upstreams", "upstreams"},
+                    {"tickets", "tickets"}, {"bindthrottle", "bindthrottle"}};
 
 struct status {
     struct hg_ctl_rows rows[GROUPS];
@@ -359,7 +361,7 @@ static void print_status(const struct status *status)
 {
     json_t *buckets = buckets_of(&status->rows[BUCKETS]);
     for (int g = 0; g < GROUPS; g++) {
-        if (g >= BUCKETS)
+        if (g >= BUCKETS && g != BINDS)
             putchar('\n');
         if (status->refused[g] != NULL) {
             printf("%s: %s\n", groups[g].key, status->refused[g]);
@@ -369,8 +371,12 @@ static void print_status(const struct status *status)
             print_throttle(&status->rows[g]);
         } else if (g == BUCKETS) {
             print_buckets(buckets);
-        } else {
+        } else if (g == UPSTREAMS) {
             print_upstreams(&status->rows[g]);
+        } else if (g == TICKETS) {
+            hg_ctl_print_tickets(&status->rows[g]);
+        } else {
+            hg_ctl_print_binds(&status->rows[g]);
         }
     }
     json_decref(buckets);

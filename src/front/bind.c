@@ -103,21 +103,28 @@ bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX
 
 /* ---- an attempt ---- */
 
-static void explain(const struct hg_lane *lane, enum hg_hot_type type, uint32_t x,
-                    struct hg_bind_words *ret)
+struct hg_span hg_bind_words(struct hg_worker *worker, const struct hg_lane *lane,
+                             enum hg_hot_type type, uint32_t x, bool json)
 {
-    snprintf(ret->text, sizeof ret->text,
+    const struct hg_words_key key = {
+        .of = lane, .kind = HG_WORDS_BIND, .json = json, .number = (uint16_t)type, .other = x};
+    struct hg_span known = hg_words_find(&worker->words, &key);
+    if (known.len > 0)
+        return known;
+    char text[256], members[320];
+    snprintf(text, sizeof text,
              "requests for this key of tenant '%s' piled up in the store and were evicted: one in "
              "%u is let through",
              lane->bucket->name, x);
-    snprintf(ret->members, sizeof ret->members,
+    snprintf(members, sizeof members,
              "\"limit\":\"bind_throttle\",\"tenant\":\"%s\",\"type\":\"%s\",\"allow_every\":%u",
              lane->bucket->name, hg_hot_type_name(type), x);
+    return hg_words_keep(&worker->words, &key, text, members);
 }
 
 enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *lane,
                                     const struct hg_bindthrottle_key *key, bool exempt,
-                                    struct hg_bind_words *ret_words)
+                                    uint32_t *ret_x)
 {
     struct hg_worker *worker = session->worker;
     struct hg_bindthrottle_told told;
@@ -139,7 +146,7 @@ enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *
             return HG_BIND_FREE;
         }
         hg_counter_add(&lane->bind_throttled, 1);
-        explain(lane, (enum hg_hot_type)key->type, told.x, ret_words);
+        *ret_x = told.x;
         return HG_BIND_REFUSE;
     default:
         return HG_BIND_FREE;

@@ -26,18 +26,17 @@ static inline struct hg_bindthrottle_key hg_bind_key(enum hg_hot_type type,
                                         hg_span(key->at, key->len < most ? key->len : most)};
 }
 
-/* Why a request is refused. */
-struct hg_bind_words {
-    char text[256];
-    char members[320];
-};
-
 enum hg_bind_verdict { HG_BIND_FREE, HG_BIND_PASS, HG_BIND_REFUSE };
 
-/* An attempt for a key of the lane, which has entries. PASS: it is one in X. */
+/* An attempt for a key of the lane, which has entries. PASS: it is one in X. REFUSE: *ret_x is X.
+ */
 enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *lane,
                                     const struct hg_bindthrottle_key *key, bool exempt,
-                                    struct hg_bind_words *ret_words);
+                                    uint32_t *ret_x);
+/* What a client is told that is refused while one in `x` is let through: the encoded value. It
+   holds until the next refusal. */
+struct hg_span hg_bind_words(struct hg_worker *worker, const struct hg_lane *lane,
+                             enum hg_hot_type type, uint32_t x, bool json);
 /* The request had passed, and was refused later without a slot. */
 void hg_bind_undo(struct hg_request *request);
 /* The bind of a request that was taken in, in `room` if it has a table; false: it has none. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "front/answer.h"
+#include "proto/hello.h"
 #include "proto/status.h"
 
 #define LOOKS   256  /* at requests with tickets, for the oldest of each kind */
@@ -169,9 +170,9 @@ void hg_gate_room_end(struct hg_request *request)
 
 /* ---- refusals ---- */
 
-static void refuse(struct hg_request *request, enum hg_gate_place place, bool late)
+static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
+                              const struct hg_bucket *bucket, enum hg_gate_place place, bool late)
 {
-    const struct hg_bucket *bucket = request->lane->bucket;
     const char *of = place == HG_GATE_INGRESS ? "the server" : bucket->upstream->name;
     char text[256], members[320];
     snprintf(text, sizeof text,
@@ -181,9 +182,22 @@ static void refuse(struct hg_request *request, enum hg_gate_place place, bool la
              place == HG_GATE_INGRESS ? "" : "'");
     snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"",
              hg_gate_place_name(place), bucket->name);
+    return hg_words_keep(words, key, text, members);
+}
+
+static void refuse(struct hg_request *request, enum hg_gate_place place, bool late)
+{
+    struct hg_words *words = &request->session->worker->words;
+    const struct hg_bucket *bucket = request->lane->bucket;
+    const struct hg_words_key key = {.of = bucket,
+                                     .kind = late ? HG_WORDS_LATE : HG_WORDS_FULL,
+                                     .json = (request->features & HG_FEATURE_JSON) != 0,
+                                     .number = (uint16_t)place};
     struct hg_refusal refusal = {late ? HG_STATUS_QUEUE_TIMEOUT : HG_STATUS_QUEUE_FULL,
-                                 late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, text,
-                                 hg_span_str(members), HG_SPAN_NONE};
+                                 late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, NULL,
+                                 HG_SPAN_NONE, hg_words_find(words, &key)};
+    if (refusal.verbatim.len == 0)
+        refusal.verbatim = explain(words, &key, bucket, place, late);
     hg_answer_refusal(request, &refusal);
 }
 
@@ -295,6 +309,7 @@ static void publish(struct hg_gate_line *in)
 {
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
+    hg_ticketline_tick(&in->line, in->worker->loop.now_us); /* overload ends in silence, too */
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
     hg_counter_set(&shown->overloaded, in->line.overloaded);
 }
@@ -345,7 +360,7 @@ static bool wait_in_line(struct hg_session *session, struct hg_request *request,
     uint64_t units = request->read_units + request->write_units;
     waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
     if (session->hung_up || session->closing ||
-        hg_ticketline_end_us(&in->line, &conf, waiter) <= now_us) {
+        hg_ticketline_end_us(&in->line, &lane->queues[in->place], &conf, waiter) <= now_us) {
         hg_counter_add(&in->tally->canceled, 1);
         hg_counter_add(&lane->tallies[in->place].canceled, 1);
         note_late(in);

@@ -57,20 +57,41 @@ bool hg_hot_refuses_listed(struct hg_worker *worker, struct hg_lane *lane,
     return true;
 }
 
-void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
-                    enum hg_hot_type type, unsigned percent, struct hg_hot_words *ret)
+static unsigned left_ms(const struct hg_worker *worker)
 {
     uint64_t now_us = worker->loop.now_us;
     uint64_t end_us = atomic_load_explicit(&worker->front->hot.epoch_end_us, memory_order_relaxed);
-    unsigned long long left_ms = end_us > now_us ? (end_us - now_us + 999) / 1000 : 1;
+    return end_us > now_us ? (unsigned)((end_us - now_us + 999) / 1000) : 1;
+}
+
+void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
+                    enum hg_hot_type type, unsigned percent, struct hg_hot_words *ret)
+{
+    unsigned left = left_ms(worker);
     snprintf(ret->text, sizeof ret->text,
              "this key of tenant '%s' is asked for too often: %u %% of its requests are refused; "
-             "next decision in %llu ms",
-             lane->bucket->name, percent, left_ms);
+             "next decision in %u ms",
+             lane->bucket->name, percent, left);
     snprintf(ret->members, sizeof ret->members,
              "\"limit\":\"kv_hotkey_throttle_threshold\",\"tenant\":\"%s\",\"type\":\"%s\","
-             "\"percent\":%u,\"retry_after_ms\":%llu",
-             lane->bucket->name, hg_hot_type_name(type), percent, left_ms);
+             "\"percent\":%u,\"retry_after_ms\":%u",
+             lane->bucket->name, hg_hot_type_name(type), percent, left);
+}
+
+struct hg_span hg_hot_words(struct hg_worker *worker, const struct hg_lane *lane,
+                            enum hg_hot_type type, unsigned percent, bool json)
+{
+    const struct hg_words_key key = {.of = lane,
+                                     .kind = HG_WORDS_HOT,
+                                     .json = json,
+                                     .number = (uint16_t)(type << 8 | percent),
+                                     .other = left_ms(worker)};
+    struct hg_span known = hg_words_find(&worker->words, &key);
+    if (known.len > 0)
+        return known;
+    struct hg_hot_words words;
+    hg_hot_explain(worker, lane, type, percent, &words);
+    return hg_words_keep(&worker->words, &key, words.text, words.members);
 }
 
 /* ---- counting ---- */

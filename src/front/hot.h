@@ -66,6 +66,10 @@ struct hg_hot_words {
 void hg_hot_explain(const struct hg_worker *worker, const struct hg_lane *lane,
                     enum hg_hot_type type, unsigned percent, struct hg_hot_words *ret);
 
+/* The same, encoded as the value of a refusal's reply. It holds until the next refusal. */
+struct hg_span hg_hot_words(struct hg_worker *worker, const struct hg_lane *lane,
+                            enum hg_hot_type type, unsigned percent, bool json);
+
 /* ---- for the worker and the process ---- */
 
 void hg_hot_open(struct hg_worker *worker);

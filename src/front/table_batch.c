@@ -46,13 +46,16 @@ static uint16_t judge_item(struct hg_table *table, struct hg_session *session, s
         return HG_STATUS_HOT_KEY;
     }
     unsigned min_bytes = atomic_load_explicit(&lane->bucket->bind_min_bytes, memory_order_relaxed);
-    struct hg_bind_words words;
+    uint32_t x;
     struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
     if (lane->binds == NULL || row.len < min_bytes)
         return HG_STATUS_SUCCESS;
-    switch (hg_bind_decide(session, lane, &bind, table->exempt, &words)) {
+    switch (hg_bind_decide(session, lane, &bind, table->exempt, &x)) {
     case HG_BIND_REFUSE:
-        snprintf(text, text_bytes, "%s", words.text);
+        snprintf(text, text_bytes,
+                 "requests for this key piled up in the store and were evicted: one in %u is let "
+                 "through",
+                 x);
         return HG_STATUS_BIND_THROTTLE;
     case HG_BIND_PASS:
         note_pass(table, index, session->bind_change);

@@ -230,6 +230,7 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
             hg_dispatch_refuse_ended(session);
     }
     hg_hot_adopt(worker);
+    hg_words_forget(&worker->words);
     drain_removed_stores(worker);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (worker->stores[slot] != NULL)

@@ -15,6 +15,7 @@
 #include "front/front.h"
 #include "front/hotshare.h"
 #include "front/tables.h"
+#include "front/words.h"
 #include "front/worker_stats.h"
 #include "io/mailbox.h"
 #include "io/out.h"
@@ -77,6 +78,7 @@ struct hg_worker {
     bool line_timer_armed;
     struct hg_list lanes_bound; /* lanes with evicted keys */
     struct hg_bind_board bind_board;
+    struct hg_words words; /* of refusals */
     struct hg_letter gate_letter;
     _Atomic bool gate_posted;
     struct hg_hot_worker hot;

@@ -74,6 +74,17 @@ static void put_text(struct writer *w, struct hg_span text, struct hg_span membe
     put(w, HG_SPAN_LIT(")"));
 }
 
+size_t hg_reply_error_value(uint8_t *out, size_t cap, bool json, struct hg_span text,
+                            struct hg_span members)
+{
+    struct writer w = {out, out + cap};
+    if (json)
+        put_json(&w, text, members);
+    else
+        put_text(&w, text, members);
+    return (size_t)(w.at - out);
+}
+
 size_t hg_reply_error(uint8_t *out, const struct hg_reply_error *error)
 {
     struct hg_span framing = error->framing;

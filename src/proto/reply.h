@@ -60,6 +60,11 @@ struct hg_reply_error {
 #define HG_REPLY_ERROR_MAX                                                                         \
     (HG_FRAME_HEADER_BYTES + HG_FRAMEINFO_USAGE_MAX + HG_KEY_MAX_BYTES + HG_REPLY_ERROR_VALUE_MAX)
 
+/* The value alone, for several replies: text and members, in JSON if the client understands it. Cut
+ * to fit into `cap` bytes, at least 64; returns its length. */
+size_t hg_reply_error_value(uint8_t *out, size_t cap, bool json, struct hg_span text,
+                            struct hg_span members);
+
 /* Writes the whole reply into out, which has at least HG_REPLY_ERROR_MAX bytes; returns its
  * length. Key and framing extras longer than the maximum are left out. */
 size_t hg_reply_error(uint8_t *out, const struct hg_reply_error *error);

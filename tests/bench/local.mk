@@ -4,7 +4,7 @@ tests_bench_bench_embedded_SOURCES = tests/bench/bench_embedded.c
 tests_bench_bench_embedded_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS)
 tests_bench_bench_embedded_LDADD = $(HG_LIBS_BACK) $(EVENT_LIBS) $(LMDB_LIBS) -lm
 # `make bench BENCH_ARGS="--quick"`: the comparison of doc/performance.md. Not part of `make check`.
-EXTRA_DIST += tests/bench/compare.py tests/bench/tracking.py tests/e2e/test_bench.py tests/e2e/test_load.py
+EXTRA_DIST += tests/bench/compare.py tests/bench/pairs.py tests/e2e/test_bench.py tests/e2e/test_load.py
 
 .PHONY: bench
 bench: headgate$(EXEEXT) headgate-load$(EXEEXT)
@@ -19,10 +19,11 @@ tests_bench_bench_micro_LDADD = libtable.a libcore.a libproto.a libbase.a -lm
 bench-micro: tests/bench/bench_micro
 	tests/bench/bench_micro
 
-# What hot-key tracking costs: `make bench-tracking`.
-.PHONY: bench-tracking
-bench-tracking: headgate$(EXEEXT) headgate-load$(EXEEXT)
-	/usr/bin/python3 $(top_srcdir)/tests/bench/tracking.py --build $(abs_builddir) $(BENCH_ARGS)
+# What one thing costs: hot-key tracking, tickets and bind throttle, the adaptive control, a refusal.
+.PHONY: bench-tracking bench-tickets bench-adaptive bench-refusal
+bench-tracking bench-tickets bench-adaptive bench-refusal: headgate$(EXEEXT) headgate-load$(EXEEXT)
+	/usr/bin/python3 $(top_srcdir)/tests/bench/pairs.py $(@:bench-%=%) --build $(abs_builddir) \
+		$(BENCH_ARGS)
 
 # Goodput beyond capacity, by each control of the tickets: `make bench-overload`.
 EXTRA_DIST += tests/bench/overload.py

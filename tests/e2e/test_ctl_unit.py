@@ -495,6 +495,16 @@ STATUS = {
                   "cache:0:connections": "2", "cache:1:address": "10.0.0.2:11211",
                   "cache:1:state": "open", "cache:2:address": "10.0.0.3:11211",
                   "cache:2:state": "half-open", "surprise": "1"},
+    "tickets": {"ingress:out": "3", "ingress:totalTickets": "1000000", "ingress:queueLength": "0",
+                "ingress:overloaded": "0", "cache:execution_control": "adaptive",
+                "cache:read:out": "9", "cache:read:totalTickets": "8", "cache:read:queueLength": "4",
+                "cache:read:stranded": "1", "cache:read:overloaded": "2",
+                "cache:write:totalTickets": "8", "tenant:shop:read:queueLength": "4",
+                ":totalTickets": "1", "surprise": "1"},
+    "bindthrottle": dict({"keys_evicted": "12", "bindthrottle:0": "no JSON"}, **{
+        "bindthrottle:%d" % n: json.dumps({"class": "shop/QUERY", "k": "key", "v": "k\x1b%d" % n,
+                                           "allowEveryX": 100 - n, "passed": n, "refused": 7})
+        for n in range(1, 13)}),
 }
 
 
@@ -521,6 +531,18 @@ def test_status_screen():
     states = {line[2]: line[3] for line in lines if line[:2] == ["cache", "memcached"]}
     assert states == {"10.0.0.1:11211": "up", "10.0.0.2:11211": "down", "10.0.0.3:11211": "half-open"}
     assert not any(line.endswith(" ") for line in text.splitlines())
+    assert ["ingress", "-", "3", "1000000", "0", "-", "no"] in lines
+    assert ["cache:read", "adaptive", "9", "8", "4", "1", "yes"] in lines
+    assert ["cache:write", "adaptive", "-", "8", "-", "-", "-"] in lines
+    assert ["k\\x1b1", "shop/QUERY", "key", "99", "1", "7"] in lines
+    assert sum("shop/QUERY" in line for line in text.splitlines()) == 10
+    assert "and 2 more" in text and "\x1b" not in text
+
+
+def test_status_without_throttled_keys():
+    with Server({Op.STAT: lambda frame: [{}]}) as server:
+        done = server.run("status")
+        assert done.returncode == OK and "EVICTED KEY" not in done.stdout, done
 
 
 def test_status_json():
@@ -531,6 +553,8 @@ def test_status_json():
     assert got["upstreams"]["cache"]["servers"][1] == {"address": "10.0.0.2:11211", "state": "open"}
     assert got["upstreams"]["rows"] == {"kind": "embedded", "items": 9, "used_bytes": 4096,
                                         "max_bytes": 8192}
+    assert got["tickets"]["cache:read:queueLength"] == 4
+    assert got["bindthrottle"]["bindthrottle:1"]["allowEveryX"] == 99
 
 
 def test_status_of_a_user_who_may_not_see_all():

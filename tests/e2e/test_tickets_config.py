@@ -347,6 +347,24 @@ def test_a_reset_while_requests_are_under_way(held):
         assert stats["cache:read:queueLength"] == "0"
 
 
+def test_overload_is_shown_while_it_lasts(held):
+    headgate, backend, clients = held
+    with Client(headgate.address) as admin:
+        assert number(admin, "cache:read:overloaded") == 0
+        for client in clients[:7]:
+            client.send(request(Op.GET, "key"))
+        poll(lambda: number(admin, "cache:read:overloaded") > 0, what="overload")
+        param(admin, "ingress_tickets", "0")
+        clients[8].send(request(Op.GET, "key"))
+        poll(lambda: number(admin, "ingress:overloaded") == 1, what="overload of ingress")
+        param(admin, "ingress_tickets", "1000")
+        backend.open.set()
+        backend.release()
+        # Nobody comes any more: it ends all the same.
+        poll(lambda: number(admin, "cache:read:overloaded") == 0, what="the end of overload")
+        poll(lambda: number(admin, "ingress:overloaded") == 0, what="the end of that of ingress")
+
+
 def test_a_client_that_waits_is_shown_so(held):
     headgate, _, clients = held
     with Client(headgate.address) as admin:

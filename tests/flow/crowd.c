@@ -41,6 +41,7 @@ void crowd_start(struct crowd *crowd, uint32_t users, uint32_t connections)
         struct hg_remote *remote = hg_remote_of(solo->stores[w]);
         event_del(&remote->timer.event); /* the test ticks */
         remote->busy = true;
+        remote->due_us = clock_us + TICK_US;
     }
     crowd->users = users;
     for (uint32_t i = 0; i < users; i++) {
@@ -73,10 +74,18 @@ void crowd_pass(struct crowd *crowd, uint64_t us)
         ticked_us = clock_us;
         for (uint32_t w = 0; w < crowd->solo.workers; w++) {
             crowd->solo.rigs[w].loop.now_us = clock_us;
+            hg_remote_of(crowd->solo.stores[w])->due_us = clock_us + TICK_US;
             (void)hg_domain_tick(crowd_domain(crowd, w), clock_us);
         }
         crowd_settle(crowd);
     }
+}
+
+void crowd_stall(struct crowd *crowd, uint64_t us)
+{
+    clock_us += us;
+    for (uint32_t w = 0; w < crowd->solo.workers; w++)
+        crowd->solo.rigs[w].loop.now_us = clock_us;
 }
 
 struct hg_domain *crowd_domain(struct crowd *crowd, uint32_t worker)

@@ -29,6 +29,8 @@ void crowd_fini(struct crowd *crowd);
 uint64_t crowd_now_us(void);
 /* Lets time pass, in steps of at most 1 ms. */
 void crowd_pass(struct crowd *crowd, uint64_t us);
+/* The workers stand still for so long: they hear nothing and miss ticks. */
+void crowd_stall(struct crowd *crowd, uint64_t us);
 /* What is under way arrives. */
 void crowd_settle(struct crowd *crowd);
 

@@ -1,4 +1,4 @@
-// late - a server that answers some keys late and the others at once, in order on each connection
+// late - a crowd's server that answers some keys late, the others at once, each connection in order
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Keys that begin with "culprit" take `late_us` from when they come to the front of their
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "solo.h"
+#include "crowd.h"
 
 struct late {
     uint64_t late_us, each_us;
@@ -25,52 +25,38 @@ static inline bool late_is_culprit(const struct fake_request *request)
 /* Answers what is due. */
 static inline void late_serve(struct late *late, struct fake *fake)
 {
-    uint64_t now_us = hg_now_us();
-    bool seen[FAKE_CONNS] = {false};
+    bool busy[FAKE_CONNS] = {false};
     while (late->looked < fake->count && fake->requests[late->looked].answered)
         late->looked++;
     for (size_t i = late->looked; i < fake->count; i++) {
         struct fake_request *request = &fake->requests[i];
-        if (request->answered || seen[request->conn])
+        int conn = request->conn;
+        if (request->answered || busy[conn])
             continue;
-        if (fake->conns[request->conn].fd < 0) {
+        if (fake->conns[conn].fd < 0) {
             request->answered = true;
             continue;
         }
-        if (late->front[request->conn] != i + 1) {
-            late->front[request->conn] = i + 1;
-            late->front_us[request->conn] = now_us;
+        if (late->front[conn] != i + 1) {
+            late->front[conn] = i + 1;
+            late->front_us[conn] = crowd_now_us();
         }
         uint64_t takes_us = late_is_culprit(request) ? late->late_us : late->each_us;
-        if (now_us - late->front_us[request->conn] < takes_us)
-            seen[request->conn] = true;
+        if (crowd_now_us() - late->front_us[conn] < takes_us)
+            busy[conn] = true;
         else
             fake_obey(fake, request);
     }
 }
 
-/* As bench_turn, with the server at work. */
-static inline void late_turn(struct late *late, struct solo *solo)
+/* Lets time pass, with the server at work. */
+static inline void late_pass(struct late *late, struct crowd *crowd, uint64_t us)
 {
-    bench_turn(&solo->bench);
-    late_serve(late, &solo->fake);
-}
-
-#define LATE_UNTIL(late, solo, condition)                                                          \
-    do {                                                                                           \
-        uint64_t late_deadline = bench_deadline();                                                 \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > late_deadline)                                                       \
-                fail_msg("still not: %s", #condition);                                             \
-            late_turn(late, solo);                                                                 \
-        }                                                                                          \
-    } while (0)
-
-static inline void late_for(struct late *late, struct solo *solo, uint64_t us)
-{
-    uint64_t end_us = hg_now_us() + us;
-    while (hg_now_us() < end_us)
-        late_turn(late, solo);
+    for (uint64_t end_us = crowd_now_us() + us; crowd_now_us() < end_us;) {
+        crowd_pass(crowd, end_us - crowd_now_us() < 1000 ? end_us - crowd_now_us() : 1000);
+        late_serve(late, &crowd->solo.fake);
+        crowd_settle(crowd);
+    }
 }
 
 #endif

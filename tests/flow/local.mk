@@ -253,7 +253,7 @@ tests_flow_t_strand_LDADD = $(HG_BACK_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_slow
 endif
-LATE = tests/flow/late.h $(SOLO)
+LATE = tests/flow/late.h $(CROWD)
 tests_flow_t_slow_SOURCES = tests/flow/t_slow.c $(LATE)
 tests_flow_t_slow_CPPFLAGS = $(HG_RIG_CPPFLAGS)
 tests_flow_t_slow_LDADD = $(HG_BACK_TEST_LIBS)

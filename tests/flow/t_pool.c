@@ -174,49 +174,6 @@ static void t_large_values_hold_nobody_up(void **state)
     large_in_transit(1);
 }
 
-/* It answers nothing: perhaps that is the one request, so another connection is made at once; when
-   that waits as well the next ones come after ever longer pauses. */
-static void t_few_links_to_a_stuck_server(void **state)
-{
-    (void)state;
-    struct solo s;
-    struct note notes[8], next[2];
-    solo_init(&s, 1);
-    s.conf.pool_depth = 1;
-    s.conf.times.backend_timeout_ms = 10000;
-    s.conf.times.queue_timeout_ms = 10000;
-    solo_start(&s, 8);
-    solo_warm_up(&s);
-    assert_int_equal(solo_ask(&s, &notes[0], "first"), HG_SUBMIT_TAKEN);
-    rig_pool(s.stores[0], 0)->domain->usual_us = 1000;
-    bench_for(&s.bench, 60000); /* well over 20 ms, and ten times a usual answer */
-    assert_int_equal(s.fake.accepted, 1);
-    uint64_t start_us = hg_now_us();
-    for (int i = 1; i < 8; i++)
-        assert_int_equal(solo_ask(&s, &notes[i], "more"), HG_SUBMIT_WAIT);
-    BENCH_UNTIL(&s.bench, s.fake.accepted == 2);
-    BENCH_UNTIL(&s.bench, s.fake.accepted == 3);
-    BENCH_UNTIL(&s.bench, s.fake.accepted == 4);
-    /* 40 ms after the first, then 80 ms. */
-    assert_true(hg_now_us() - start_us >= 120000);
-    bench_for(&s.bench, 60000);
-    assert_true(s.fake.accepted <= 5);
-    /* When it answers as usual it gets what it needs. */
-    s.fake.automatic = true;
-    for (size_t i = 0; i < s.fake.count; i++) {
-        if (!s.fake.requests[i].answered)
-            fake_obey(&s.fake, &s.fake.requests[i]);
-    }
-    for (int i = 0; i < 8; i++)
-        BENCH_UNTIL(&s.bench, notes[i].done == 1);
-    assert_int_equal(rig_pool(s.stores[0], 0)->slow_count, 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(solo_ask(&s, &next[i], "next"), HG_SUBMIT_TAKEN);
-    BENCH_UNTIL(&s.bench, next[1].done == 1);
-    assert_int_equal(rig_pool(s.stores[0], 0)->domain->tries, 0);
-    solo_fini(&s);
-}
-
 static void t_collects_idle_ones(void **state)
 {
     (void)state;
@@ -385,7 +342,6 @@ int main(void)
         cmocka_unit_test(t_packs_and_opens_when_full),
         cmocka_unit_test(t_bytes_count_too),
         cmocka_unit_test(t_large_values_hold_nobody_up),
-        cmocka_unit_test(t_few_links_to_a_stuck_server),
         cmocka_unit_test(t_collects_idle_ones),
         cmocka_unit_test(t_drains),
         cmocka_unit_test(t_free_answers_everybody),

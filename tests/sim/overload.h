@@ -122,11 +122,11 @@ void overload_run(const struct overload_setup *setup, const struct overload_cont
                   struct overload_tally *ret_tally);
 void overload_tally_fini(struct overload_tally *tally);
 
-/* Interval of the controllers, and the options of the front, in us: the defaults. */
+/* Interval of the controllers, and the options of the front: the defaults. The deadline of a
+   request, 2500 ms, is beyond all waits together and decides nothing here. */
 #define OVERLOAD_INTERVAL_US        100000
 #define OVERLOAD_QUEUE_TIMEOUT_US   1000000
 #define OVERLOAD_WAIT_US            20000
-#define OVERLOAD_DEADLINE_US        2500000
 #define OVERLOAD_BACKEND_TIMEOUT_US 1000000
 #define OVERLOAD_MIN                4
 #define OVERLOAD_MAX                1024

@@ -1,5 +1,6 @@
 // overload_case - see overload_case.h
 // SPDX-License-Identifier: BSD-3-Clause
+#include <math.h>
 #include "overload_case.h"
 
 #define STEADY_S 10
@@ -69,14 +70,15 @@ bool overload_holds(int missed)
     return true;
 }
 
-/* The worst: `ours` is below all others, beyond a tie; higher is better. */
+/* Is it below all others, by more than a tie and more than `slack`? Higher is better. */
 static bool is_below_all(const struct overload_row *row, enum overload_which which,
-                         double (*worth)(const struct overload_score *, uint32_t), uint32_t phase,
-                         const char *what)
+                         double (*worth)(const struct overload_score *, uint32_t), double slack,
+                         uint32_t phase, const char *what)
 {
     double ours = worth(&row->scores[which], phase);
+    double apart = fmax(TIE * fabs(ours), slack);
     for (uint32_t c = 0; c < OVERLOAD_FIVE; c++)
-        if (c != which && worth(&row->scores[c], phase) <= ours * (ours > 0 ? 1 + TIE : 1 - TIE))
+        if (c != which && worth(&row->scores[c], phase) <= ours + apart)
             return false;
     printf("#  %s is the worst in '%s', %s (phase %u): %g\n", overload_controls[which].name,
            row->name, what, (unsigned)phase, ours);
@@ -109,17 +111,17 @@ static double worth_phase(const struct overload_score *score, uint32_t phase)
 
 static double worth_time(const struct overload_score *score, uint32_t phase)
 {
-    return -score->phases[phase].converged_s - WINDOW_S;
+    return -score->phases[phase].converged_s;
 }
 
 bool overload_is_worst(const struct overload_row *row, enum overload_which which)
 {
-    bool worst = is_below_all(row, which, worth_goodput, 0, "goodput");
-    worst |= is_below_all(row, which, worth_p99, 0, "p99");
-    worst |= is_below_all(row, which, worth_jain, 0, "Jain's index");
+    bool worst = is_below_all(row, which, worth_goodput, 0, 0, "goodput");
+    worst |= is_below_all(row, which, worth_p99, 0, 0, "p99");
+    worst |= is_below_all(row, which, worth_jain, 0, 0, "Jain's index");
     for (uint32_t i = 1; i < row->phase_count; i++) {
-        worst |= is_below_all(row, which, worth_phase, i, "goodput at the end of the phase");
-        worst |= is_below_all(row, which, worth_time, i, "time to converge");
+        worst |= is_below_all(row, which, worth_phase, 0, i, "goodput at the end of the phase");
+        worst |= is_below_all(row, which, worth_time, WINDOW_S, i, "time to converge");
     }
     return worst;
 }

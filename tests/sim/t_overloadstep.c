@@ -16,10 +16,18 @@
 #define UP_S   1. /* after a step up of load */
 #define DROP_S 2. /* after a halving of capacity */
 
-/* At a load of 5x. */
+/* At the end of a phase of 2x and more: no poor size to converge to. Steady loads have bars of
+   their own, over longer times, in t_overload.c. */
 #define GOODPUT .9
 
 #define PHASE_S 8
+
+static double goodput_bar(const struct overload_setup *setup, uint32_t phase)
+{
+    double capacity = overload_capacity(setup, &setup->phases[phase]);
+    double load = setup->phases[phase].load;
+    return phase > 0 && capacity > 0 && load >= 2 * capacity ? GOODPUT : 0;
+}
 
 /* How many bars are missed. `within_s`: of each phase, to converge; 0: there is no bar. */
 static int run_row(const char *name, const struct overload_setup *setup, const double *within_s,
@@ -30,12 +38,19 @@ static int run_row(const char *name, const struct overload_setup *setup, const d
     overload_compare(name, setup, overload_seeds(), row);
     overload_print(setup, row);
     overload_print_phases(setup, row);
-    for (uint32_t i = 0; i < setup->phase_count; i++)
+    for (uint32_t i = 0; i < setup->phase_count; i++) {
+        double bar = goodput_bar(setup, i);
+        if (ours->phases[i].goodput < bar) {
+            printf("#  adaptive misses %.2f of goodput at the end of phase %u: %.3f\n", bar,
+                   (unsigned)i, ours->phases[i].goodput);
+            missed++;
+        }
         if (within_s[i] > 0 && ours->phases[i].converged_s >= within_s[i]) {
             printf("#  adaptive misses %.1f s to converge in phase %u: %.1f\n", within_s[i],
                    (unsigned)i, ours->phases[i].converged_s);
             missed++;
         }
+    }
     return missed + overload_is_worst(row, OVERLOAD_ADAPTIVE);
 }
 

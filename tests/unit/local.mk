@@ -425,19 +425,28 @@ tests_unit_t_probe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_probe_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Tickets
 if HAVE_CMOCKA
-UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_heap \
-	tests/unit/t_ticketthreads tests/unit/t_ticketorder
+UNIT_TESTS += tests/unit/t_ticket tests/unit/t_ticketline tests/unit/t_ticketturns tests/unit/t_heap \
+	tests/unit/t_ticketthreads tests/unit/t_ticketorder tests/unit/t_ticketline_model
 endif
 HG_TICKET_TEST_LIBS = libcore.a libbase.a $(CMOCKA_LIBS) -lm
 tests_unit_t_ticket_SOURCES = tests/unit/t_ticket.c tests/unit/ticketrig.h
 tests_unit_t_ticket_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticket_LDADD = $(HG_TICKET_TEST_LIBS)
-tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c
+tests_unit_t_ticketline_SOURCES = tests/unit/t_ticketline.c tests/unit/ticketlineset.h
 tests_unit_t_ticketline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketturns_SOURCES = tests/unit/t_ticketturns.c tests/unit/ticketlineset.h
+tests_unit_t_ticketturns_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketturns_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_heap_SOURCES = tests/unit/t_heap.c
 tests_unit_t_heap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_heap_LDADD = libbase.a $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_probe_adaptive
+endif
+tests_unit_t_probe_adaptive_SOURCES = tests/unit/t_probe_adaptive.c tests/unit/proberig.h
+tests_unit_t_probe_adaptive_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_probe_adaptive_LDADD = libcore.a libbase.a $(CMOCKA_LIBS)
 # Bind eviction and throttle
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_bindthrottle tests/unit/t_bindwatch tests/unit/t_bindmodel \
@@ -480,3 +489,6 @@ tests_unit_t_ticketthreads_LDADD = $(HG_TICKET_TEST_LIBS) -lpthread
 tests_unit_t_ticketorder_SOURCES = tests/unit/t_ticketorder.c
 tests_unit_t_ticketorder_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketorder_LDADD = $(HG_TICKET_TEST_LIBS)
+tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
+tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)

@@ -48,8 +48,8 @@ static void test_decimals_are_taken_whole_or_not_at_all(void **state)
         {"throughput_probing_read_write_ratio", "18446744073709551615", -1, NULL},
         {"throughput_probing_read_write_ratio", "99999999999999999999999999", -1, NULL},
         {"throughput_probing_concurrency_moving_average_weight", "0", -1, NULL},
-        {"throughput_probing_concurrency_moving_average_weight", "0.0009", -1, NULL},
-        {"throughput_probing_concurrency_moving_average_weight", "0.001", 0.001, "0.001"},
+        {"throughput_probing_concurrency_moving_average_weight", "0.009", -1, NULL},
+        {"throughput_probing_concurrency_moving_average_weight", "0.01", 0.01, "0.01"},
         {"throughput_probing_concurrency_moving_average_weight", "1", 1, "1.0"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(rows); i++) {

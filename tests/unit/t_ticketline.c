@@ -1,4 +1,4 @@
-// t_ticketline - who of those that wait is served next, when overload begins and ends, who gives up
+// t_ticketline - when a tenant in a ticket line is overloaded, who is served then, who gives up
 // SPDX-License-Identifier: BSD-3-Clause
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,49 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/ticketline.h"
-
-#define T0      1000000u
-#define MS      1000u
-#define TENANTS 4
-#define WAITERS 600
-
-static struct hg_ticketline line;
-static struct hg_ticketline_tenant tenants[TENANTS];
-static struct hg_ticketline_waiter waiters[WAITERS];
-static uint32_t pushed;
-static struct hg_ticketline_conf conf;
-
-static void setup(void)
-{
-    conf = (struct hg_ticketline_conf){20 * MS};
-    pushed = 0;
-    hg_ticketline_init(&line);
-    for (uint32_t t = 0; t < TENANTS; t++)
-        hg_ticketline_tenant_init(&tenants[t]);
-}
-
-static struct hg_ticketline_waiter *push_as(uint32_t tenant, uint64_t now_us, uint64_t came_us,
-                                            uint64_t deadline_us, uint32_t cost)
-{
-    struct hg_ticketline_waiter *waiter = &waiters[pushed++];
-    assert_true(pushed <= WAITERS);
-    *waiter = (struct hg_ticketline_waiter){
-        .since_us = now_us, .came_us = came_us, .deadline_us = deadline_us, .cost = cost};
-    hg_ticketline_push(&line, &tenants[tenant], waiter, now_us);
-    return waiter;
-}
-
-static struct hg_ticketline_waiter *push(uint32_t tenant, uint64_t now_us)
-{
-    return push_as(tenant, now_us, now_us, now_us + 1000 * MS, 1);
-}
-
-static void assert_pops(uint64_t now_us, const struct hg_ticketline_waiter *expected)
-{
-    assert_ptr_equal(hg_ticketline_pop(&line, now_us), expected);
-    assert_null(expected->tenant);
-}
+#include "ticketlineset.h"
 
 static uint32_t expire_all(uint64_t now_us)
 {
@@ -56,116 +14,6 @@ static uint32_t expire_all(uint64_t now_us)
     while (hg_ticketline_expire(&line, &conf, now_us) != NULL)
         n++;
     return n;
-}
-
-/* ---- turns ---- */
-
-static void test_oldest_first_within_a_tenant(void **state)
-{
-    (void)state;
-    setup();
-    assert_null(hg_ticketline_pop(&line, T0));
-    for (uint32_t i = 0; i < 5; i++)
-        push(0, T0 + i);
-    for (uint32_t i = 0; i < 5; i++)
-        assert_pops(T0 + 10, &waiters[i]);
-    assert_null(hg_ticketline_pop(&line, T0 + 10));
-    assert_int_equal(line.count, 0);
-}
-
-static void test_tenants_in_turn(void **state)
-{
-    (void)state;
-    setup();
-    for (uint32_t t = 0; t < 3; t++) // two turns of each
-        for (uint32_t i = 0; i < 2 * HG_TICKETLINE_QUANTUM; i++)
-            push(t, T0);
-    for (uint32_t i = 0; i < pushed; i++) {
-        uint32_t turn = i / HG_TICKETLINE_QUANTUM, in_turn = i % HG_TICKETLINE_QUANTUM;
-        uint32_t of_tenant = turn / 3 * HG_TICKETLINE_QUANTUM + in_turn;
-        assert_pops(T0, &waiters[turn % 3 * 2 * HG_TICKETLINE_QUANTUM + of_tenant]);
-    }
-}
-
-/* A tenant with one request waits for one turn of the one that floods, not for its queue. */
-static void test_a_flood_delays_others_by_one_turn(void **state)
-{
-    (void)state;
-    setup();
-    for (uint32_t i = 0; i < 500; i++)
-        push(0, T0);
-    assert_pops(T0, &waiters[0]);
-    struct hg_ticketline_waiter *innocent = push(1, T0);
-    for (uint32_t i = 1; i < HG_TICKETLINE_QUANTUM; i++)
-        assert_pops(T0, &waiters[i]);
-    assert_pops(T0, innocent);
-}
-
-static void test_shares_are_of_units_not_of_requests(void **state)
-{
-    static const uint32_t costs[3] = {1, 9, 50};
-    uint64_t units[3] = {0};
-    (void)state;
-    setup();
-    for (uint32_t i = 0; i < 450; i++)
-        push_as(0, T0, T0, UINT64_MAX, costs[0]);
-    for (uint32_t i = 0; i < 50; i++)
-        push_as(1, T0, T0, UINT64_MAX, costs[1]);
-    for (uint32_t i = 0; i < 9; i++)
-        push_as(2, T0, T0, UINT64_MAX, costs[2]);
-    while (tenants[0].count > 0 && tenants[1].count > 0 && tenants[2].count > 0) {
-        struct hg_ticketline_waiter *waiter = hg_ticketline_pop(&line, T0);
-        units[waiter < &waiters[450] ? 0 : waiter < &waiters[500] ? 1 : 2] += waiter->cost;
-        for (uint32_t a = 0; a < 3; a++)
-            for (uint32_t b = 0; b < 3; b++)
-                assert_true(units[a] <= units[b] + 50 + 2 * HG_TICKETLINE_QUANTUM);
-    }
-    assert_true(units[0] > 350);
-}
-
-static void test_a_deficit_is_forgotten_with_the_last_waiter(void **state)
-{
-    (void)state;
-    setup();
-    push_as(0, T0, T0, UINT64_MAX, 1);
-    assert_pops(T0, &waiters[0]);
-    assert_int_equal(tenants[0].deficit, 0);
-    push_as(0, T0, T0, UINT64_MAX, HG_TICKETLINE_QUANTUM);
-    push_as(1, T0, T0, UINT64_MAX, 1);
-    push_as(0, T0, T0, UINT64_MAX, 1);
-    assert_pops(T0, &waiters[1]);
-    assert_pops(T0, &waiters[2]); // nothing was left over for a second one
-    assert_pops(T0, &waiters[3]);
-}
-
-static void test_huge_costs_are_no_long_loop(void **state)
-{
-    (void)state;
-    setup();
-    push_as(0, T0, T0, UINT64_MAX, UINT32_MAX);
-    push_as(1, T0, T0, UINT64_MAX, UINT32_MAX - 2 * HG_TICKETLINE_QUANTUM);
-    push_as(2, T0, T0, UINT64_MAX, UINT32_MAX);
-    push_as(3, T0, T0, UINT64_MAX, 0); // counts as 1
-    assert_pops(T0, &waiters[3]);
-    assert_pops(T0, &waiters[1]);
-    assert_pops(T0, &waiters[0]);
-    assert_pops(T0, &waiters[2]);
-}
-
-static void test_removed_ones_are_not_served(void **state)
-{
-    (void)state;
-    setup();
-    for (uint32_t i = 0; i < 4; i++)
-        push(i % 2, T0);
-    hg_ticketline_remove(&line, &waiters[0], T0);
-    hg_ticketline_remove(&line, &waiters[3], T0);
-    assert_null(waiters[0].tenant);
-    assert_int_equal(line.count, 2);
-    assert_pops(T0, &waiters[2]);
-    hg_ticketline_remove(&line, &waiters[1], T0);
-    assert_null(hg_ticketline_pop(&line, T0));
-    assert_int_equal(tenants[1].count, 0);
 }
 
 /* ---- overload ---- */
@@ -201,22 +49,128 @@ static void test_newest_first_only_under_overload(void **state)
     assert_pops(T0 + 102 * MS, &waiters[47]);
 }
 
-static void test_newest_first_within_the_tenant_whose_turn_it_is(void **state)
+/* Its newest are served first, and give up early; those of others are not, and do not. */
+static void test_overload_is_of_one_tenant(void **state)
 {
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
     uint64_t now_us;
     (void)state;
     setup();
     now_us = overload();
     uint32_t first = pushed;
-    for (uint32_t i = 0; i < 2; i++)
-        push(1, now_us), push(2, now_us);
-    struct hg_ticketline_waiter *served;
-    while ((served = hg_ticketline_pop(&line, now_us)) < &waiters[first])
-        assert_true(line.overloaded); // tenant 0 has its turn still
-    assert_ptr_equal(served, &waiters[first + 2]);
-    assert_pops(now_us, &waiters[first]);
-    assert_pops(now_us, &waiters[first + 3]);
-    assert_pops(now_us, &waiters[first + 1]);
+    for (uint32_t i = 0; i < 4; i++) {
+        push(1, now_us + i);
+        push(0, now_us + i);
+    }
+    assert_true(tenants[0].overloaded && !tenants[1].overloaded);
+    assert_pops(now_us + 4, &waiters[first]);     // new, so before the rest
+    assert_pops(now_us + 4, &waiters[first + 2]); // the other has had its turn
+    assert_pops(now_us + 4, &waiters[first + 7]);
+    would.came_us = would.since_us = now_us + 4;
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), now_us + 4 + 20 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[1], &conf, &would), UINT64_MAX);
+    assert_int_equal(expire_all(now_us + 99 * MS), 60 - 11 + 3);
+    assert_int_equal(tenants[0].count, 0);
+    assert_int_equal(tenants[1].count, 2);
+    assert_true(line.overloaded && !tenants[1].overloaded);
+    assert_pops(now_us + 99 * MS, &waiters[first + 4]); // oldest first all the time
+    assert_pops(now_us + 99 * MS, &waiters[first + 6]);
+}
+
+/* Each is overloaded 100 ms after it began to wait, and only then. */
+static void test_overload_begins_for_each_tenant_when_it_is_due(void **state)
+{
+    (void)state;
+    setup();
+    push(0, T0);
+    for (uint32_t t = 0; t < 4; t++)
+        push(t, T0 + t * 10 * MS);
+    assert_pops(T0 + 60 * MS, &waiters[0]);
+    for (uint32_t t = 0; t < 4; t++) {
+        uint64_t due_us = T0 + (100 + t * 10) * MS;
+        assert_int_equal(hg_ticketline_next_us(&line, &conf), due_us);
+        assert_int_equal(expire_all(due_us - 1), 0);
+        assert_false(tenants[t].overloaded);
+        assert_int_equal(expire_all(due_us), 1);
+        assert_true(tenants[t].overloaded);
+        assert_int_equal(tenants[t].count, 0);
+    }
+    assert_int_equal(line.count, 0);
+    hg_ticketline_tick(&line, T0 + 230 * MS - 1);
+    assert_true(line.overloaded);
+    hg_ticketline_tick(&line, T0 + 230 * MS);
+    assert_false(line.overloaded);
+}
+
+/* ---- a stalled line ---- */
+
+/* Nobody is served for 100 ms: all are cut, and who comes then waits for overload_wait. */
+static uint64_t stall(void)
+{
+    for (uint32_t t = 0; t < 3; t++)
+        push(t, T0 + t * 30 * MS);
+    assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
+    assert_false(line.stalled);
+    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS);
+    assert_int_equal(expire_all(T0 + 100 * MS), 3);
+    assert_true(line.stalled && line.overloaded);
+    return T0 + 100 * MS;
+}
+
+static void test_a_stalled_line_cuts_the_waits_of_all(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    for (uint32_t i = 0; i < 20; i++, now_us += 90 * MS) { // no two of one tenant within 100 ms
+        would.since_us = would.came_us = now_us;
+        assert_int_equal(hg_ticketline_end_us(&line, &tenants[i % 4], &conf, &would),
+                         now_us + 20 * MS);
+        push(i % 4, now_us);
+        assert_int_equal(hg_ticketline_next_us(&line, &conf), now_us + 20 * MS);
+        assert_int_equal(expire_all(now_us + 20 * MS - 1), 0);
+        assert_int_equal(expire_all(now_us + 20 * MS), 1);
+        assert_true(line.stalled);
+    }
+    assert_false(tenants[3].overloaded); // not its own
+}
+
+static void test_a_line_is_stalled_until_one_is_served(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    push(3, now_us);
+    push(3, now_us);
+    assert_pops(now_us + 10 * MS, &waiters[3]);
+    assert_false(line.stalled);
+    would.since_us = would.came_us = now_us + 10 * MS;
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
+    assert_int_equal(expire_all(now_us + 99 * MS), 0);
+}
+
+static void test_a_stall_ends_100_ms_after_the_last_gave_up(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    would.since_us = would.came_us = now_us + 100 * MS;
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
+    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
+    assert_true(line.stalled);
+    hg_ticketline_tick(&line, now_us + 100 * MS);
+    assert_false(line.stalled || line.overloaded);
+
+    setup();
+    now_us = stall();
+    push(3, now_us + 99 * MS);
+    hg_ticketline_tick(&line, now_us + 100 * MS); // the one that waits is young
+    assert_false(line.stalled);
+    assert_int_equal(expire_all(now_us + 199 * MS - 1), 0);
+    assert_int_equal(expire_all(now_us + 199 * MS), 1); // by its own overload
 }
 
 static void test_no_overload_while_the_oldest_waits_little(void **state)
@@ -278,9 +232,9 @@ static void test_overload_ends_100_ms_after_the_line_was_emptied(void **state)
     assert_true(line.overloaded);
     would.came_us = now_us - 30 * MS;
     would.since_us = now_us + 100 * MS - 1;
-    assert_true(hg_ticketline_end_us(&line, &conf, &would) < now_us);
+    assert_true(hg_ticketline_end_us(&line, &tenants[0], &conf, &would) < now_us);
     would.since_us++;
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), UINT64_MAX);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), UINT64_MAX);
     push(0, now_us + 99 * MS);
     push(0, now_us + 99 * MS);
     assert_pops(now_us + 99 * MS, &waiters[pushed - 1]);
@@ -347,7 +301,7 @@ static void test_giving_up_early_keeps_overload(void **state)
     assert_int_equal(expire_all(now_us), 60 - 11);
     for (uint32_t i = 0; i < 100; i++) {
         now_us += 10 * MS;
-        push_as(1, now_us, now_us - 18 * MS, UINT64_MAX, 1);
+        push_as(0, now_us, now_us - 18 * MS, UINT64_MAX, 1);
         assert_int_equal(expire_all(now_us + 1 * MS), 0);
         assert_int_equal(expire_all(now_us + 2 * MS), 1);
         assert_true(line.overloaded);
@@ -368,6 +322,7 @@ static void test_a_tenants_flood_alone_makes_overload(void **state)
             (void)hg_ticketline_pop(&line, now_us + 2 * MS);
     }
     assert_true(line.overloaded);
+    assert_true(tenants[0].overloaded && !tenants[1].overloaded);
     assert_true(tenants[0].count > 100);
 }
 
@@ -404,13 +359,13 @@ static void test_waits_are_counted_from_when_the_bytes_came(void **state)
     push_as(0, T0 + 90 * MS, T0 + 70 * MS, T0 + 1000 * MS, 1); // behind another of its client
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 1000 * MS, 1);
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 105 * MS, 1);
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 900 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 900 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS); // overload will begin
     assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
     assert_int_equal(expire_all(T0 + 100 * MS), 2);
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 115 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 115 * MS);
     would.deadline_us = T0 + 101 * MS;
-    assert_int_equal(hg_ticketline_end_us(&line, &conf, &would), T0 + 101 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 101 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 105 * MS);
     assert_ptr_equal(hg_ticketline_expire(&line, &conf, T0 + 105 * MS), &waiters[3]);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 110 * MS);
@@ -466,15 +421,12 @@ static void test_smallest_sojourn_of_each_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oldest_first_within_a_tenant),
-        cmocka_unit_test(test_tenants_in_turn),
-        cmocka_unit_test(test_a_flood_delays_others_by_one_turn),
-        cmocka_unit_test(test_shares_are_of_units_not_of_requests),
-        cmocka_unit_test(test_a_deficit_is_forgotten_with_the_last_waiter),
-        cmocka_unit_test(test_huge_costs_are_no_long_loop),
-        cmocka_unit_test(test_removed_ones_are_not_served),
         cmocka_unit_test(test_newest_first_only_under_overload),
-        cmocka_unit_test(test_newest_first_within_the_tenant_whose_turn_it_is),
+        cmocka_unit_test(test_overload_is_of_one_tenant),
+        cmocka_unit_test(test_overload_begins_for_each_tenant_when_it_is_due),
+        cmocka_unit_test(test_a_stalled_line_cuts_the_waits_of_all),
+        cmocka_unit_test(test_a_line_is_stalled_until_one_is_served),
+        cmocka_unit_test(test_a_stall_ends_100_ms_after_the_last_gave_up),
         cmocka_unit_test(test_no_overload_while_the_oldest_waits_little),
         cmocka_unit_test(test_no_overload_when_the_line_was_empty),
         cmocka_unit_test(test_nobody_served_is_overload),

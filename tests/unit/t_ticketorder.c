@@ -41,7 +41,7 @@ static void hook(void);
 
 enum step { ARRIVE, POKED, END, KILL, GROW, SHRINK, STEPS };
 
-/* The worker of a level is its number times 63: bits at both ends of words. */
+/* The worker of a level is its number times 31: bits at both ends and in the middle. */
 static struct hg_ticket holder;
 static uint32_t level, accesses[LEVELS];
 static uint32_t at[LEVELS]; // before which access of a level the next one runs; ACCESSES: none
@@ -53,8 +53,8 @@ static void poke(uint32_t worker)
 {
     if (worker == HG_TICKET_NOBODY)
         return;
-    assert_true(worker % 63 == 0 && worker / 63 < LEVELS);
-    poked[worker / 63] = true;
+    assert_true(worker % 31 == 0 && worker / 31 < LEVELS);
+    poked[worker / 31] = true;
 }
 
 /* It has just got a ticket: there was one. */
@@ -66,12 +66,12 @@ static void run(void)
 
 static void serve(uint32_t w)
 {
-    while (waiters[w] > 0 && hg_ticket_want(&holder, w * 63)) {
+    while (waiters[w] > 0 && hg_ticket_want(&holder, w * 31)) {
         waiters[w]--;
         run();
     }
     if (waiters[w] == 0)
-        poke(hg_ticket_leave(&holder, w * 63));
+        poke(hg_ticket_leave(&holder, w * 31));
 }
 
 static void make_step(uint32_t w, enum step step)
@@ -90,7 +90,7 @@ static void make_step(uint32_t w, enum step step)
         poke(hg_ticket_put(&holder));
     } else if (step == KILL && waiters[w] > 0) {
         if (--waiters[w] == 0)
-            poke(hg_ticket_leave(&holder, w * 63));
+            poke(hg_ticket_leave(&holder, w * 31));
     } else if (step == GROW) {
         poke(hg_ticket_resize(&holder, hg_ticket_size(&holder) + 1));
     } else if (step == SHRINK) {
@@ -117,13 +117,12 @@ static void setup(int64_t size, uint32_t out, uint32_t of_each, uint32_t who_wai
     level = 0;
     hg_ticket_init(&holder, size);
     atomic_init(&holder.word, holder.word + out);
-    atomic_init(&holder.turn, turn * 63);
+    atomic_init(&holder.turn, turn * 31);
     running = out;
     for (uint32_t w = 0; w < LEVELS; w++) {
         waiters[w] = who_waits >> w & 1 ? of_each : 0;
         if (waiters[w] > 0)
-            atomic_init(&holder.waiting[w * 63 / 64],
-                        holder.waiting[w * 63 / 64] | (uint64_t)1 << w * 63 % 64);
+            atomic_init(&holder.waiting, holder.waiting | (uint64_t)1 << w * 31);
     }
 }
 
@@ -150,9 +149,7 @@ static void check(void)
         assert_int_equal(waiters[0] + waiters[1] + waiters[2], 0);
     for (uint32_t w = 0; w < LEVELS; w++)
         if (waiters[w] > 0)
-            assert_true(atomic_load_explicit(&holder.waiting[w * 63 / 64], memory_order_relaxed) >>
-                            w * 63 % 64 &
-                        1);
+            assert_true(atomic_load_explicit(&holder.waiting, memory_order_relaxed) >> w * 31 & 1);
 }
 
 /* All places of the second step in the first, and of the third in the second. */

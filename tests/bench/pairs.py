@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""tracking - what it costs to rank hot keys: Headgate with hotkey_tracking against without
+"""pairs - what one thing costs: Headgate with it against Headgate without
 
-Two servers that differ in this option only, before one memcached, under the same load (50
+Two servers that differ in a few options only, before one memcached, under the same load (50
 connections, depth 16, Zipf 0.99), in turns, everything pinned to one core; then both under
-callgrind, for instructions. See doc/performance.md.
+callgrind, for instructions. `refusal` compares a server that refuses all with one that forwards.
+See doc/performance.md.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -23,14 +24,37 @@ VALUE_BYTES = 32
 CALLGRIND_RUNS = (20000, 60000)  # requests; what they differ by is what the difference has cost
 
 
-class Tracked(compare.Headgate):
-    name, label = "tracked", "tracking on"
-    tenant = ("hotkey_tracking: true", "kv_hotkey_throttle_threshold: 1000000000")
+def pair(name, on, off):
+    """Two targets; on and off: a label, and options of server, store and tenant, each a tuple."""
+    def target(suffix, label, server=(), store=(), tenant=(), refuses=False):
+        return type(suffix, (compare.Headgate,), {
+            "name": name + "-" + suffix, "label": label, "server": server, "store": store,
+            "tenant": tenant, "refuses": refuses})
+    return target("on", **on), target("off", **off)
 
 
-class Untracked(compare.Headgate):
-    name, label = "untracked", "tracking off"
-    tenant = ("hotkey_tracking: false",)
+FIXED = ("execution_control: fixed",)
+PAIRS = {
+    "tracking": pair(
+        "tracking",
+        {"label": "hot-key tracking", "tenant": ("hotkey_tracking: true",
+                                                 "kv_hotkey_throttle_threshold: 1000000000")},
+        {"label": "none", "tenant": ("hotkey_tracking: false",)}),
+    "tickets": pair(
+        "tickets",
+        {"label": "tickets and bind throttle", "store": FIXED,
+         "tenant": ("ticket_mode: enforce", "bind_mode: enforce")},
+        {"label": "none", "server": ("ingress_enabled: false",), "store": FIXED,
+         "tenant": ("ticket_mode: off", "bind_mode: off")}),
+    "adaptive": pair(
+        "adaptive", {"label": "adaptive", "store": ("execution_control: adaptive",)},
+        {"label": "fixed", "store": FIXED}),
+    "refusal": pair(
+        "refusal",
+        {"label": "refused", "store": FIXED + ("read_tickets: 0", "write_tickets: 0",
+                                               "execution_max_queue_depth: 0"), "refuses": True},
+        {"label": "forwarded", "store": FIXED}),
+}
 
 
 def under_callgrind(base):
@@ -88,7 +112,7 @@ def count_instructions(options, folder, base):
             target.start(bench)
             PROCESSES[:] = bench.servers
             bench.load("-s", target.address, "-c", 50, "-p", 16, "-n", requests,
-                       *compare.of_value(VALUE_BYTES))
+                       *compare.of_value(VALUE_BYTES), refused=target.refuses)
             counts.append(target.instructions())
     return (counts[1] - counts[0]) / (CALLGRIND_RUNS[1] - CALLGRIND_RUNS[0])
 
@@ -97,23 +121,25 @@ def measure_pairs(options, folder):
     with contextlib.ExitStack() as stack:
         bench = compare.Bench(options, folder)
         stack.callback(bench.stop)
-        memcached, tracked, untracked = compare.Memcached(), Tracked(), Untracked()
-        for target in memcached, tracked, untracked:
+        memcached = compare.Memcached()
+        on, off = (target() for target in PAIRS[options.what])
+        for target in memcached, on, off:
             target.start(bench)
         pairs = []
         for number in range(options.pairs):
-            order = [tracked, untracked] if number % 2 == 0 else [untracked, tracked]
+            order = [on, off] if number % 2 == 0 else [off, on]
             found = {t.name: compare.measure(bench, t, (50, 16, VALUE_BYTES)) for t in order}
-            pairs.append((found["tracked"], found["untracked"]))
-            compare.say("pair %d of %d: CPU %.3f µs with, %.3f µs without" % (
-                number + 1, options.pairs, found["tracked"]["cpu_us"],
-                found["untracked"]["cpu_us"]))
+            pairs.append((found[on.name], found[off.name]))
+            compare.say("pair %d of %d: CPU %.3f µs %s, %.3f µs %s" % (
+                number + 1, options.pairs, found[on.name]["cpu_us"], on.label,
+                found[off.name]["cpu_us"], off.label))
         compare.say("")
     return pairs
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=sorted(PAIRS))
     parser.add_argument("--build", default=os.path.join(compare.ROOT, "build"))
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0)
@@ -133,16 +159,19 @@ def main():
         pairs = measure_pairs(options, main_folder)
         ratios = sorted(a["cpu_us"] / b["cpu_us"] for a, b in pairs)
         speeds = sorted(a["ops_per_s"] / b["ops_per_s"] for a, b in pairs)
-        print("CPU an operation, on / off: median %.3f (%.3f–%.3f) of %d pairs; %.3f µs on" % (
+        on, off = (target.label for target in PAIRS[options.what])
+        print("%s / %s" % (on, off))
+        print("CPU an operation: median %.3f (%.3f–%.3f) of %d pairs; %.3f µs and %.3f µs" % (
             statistics.median(ratios), ratios[0], ratios[-1], len(pairs),
-            statistics.median(a["cpu_us"] for a, _ in pairs)))
-        print("throughput, on / off: median %.3f (%.3f–%.3f)" % (
+            statistics.median(a["cpu_us"] for a, _ in pairs),
+            statistics.median(b["cpu_us"] for _, b in pairs)))
+        print("throughput: median %.3f (%.3f–%.3f)" % (
             statistics.median(speeds), speeds[0], speeds[-1]))
         if options.no_callgrind:
             return 0
-        on, off = (count_instructions(options, folder, t) for t in (Tracked, Untracked))
-        print("instructions a request: %.0f with tracking, %.0f without: %.0f more" % (
-            on, off, on - off))
+        one, other = (count_instructions(options, folder, t) for t in PAIRS[options.what])
+        print("instructions a request: %.0f %s, %.0f %s: %+.0f" % (
+            one, on, other, off, one - other))
     return 0
 
 
@@ -150,4 +179,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (compare.Skip, compare.Failed, subprocess.SubprocessError) as reason:
-        sys.exit("tracking: %s" % reason)
+        sys.exit("pairs: %s" % reason)

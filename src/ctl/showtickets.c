@@ -1,0 +1,101 @@
+// showtickets - the part of `status` about overload: tickets, and keys that are throttled for it
+// SPDX-License-Identifier: BSD-3-Clause
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/showtickets.h"
+#include "ctl/table.h"
+
+#define KEYS_MAX 10 /* that are shown: the narrowest throttles */
+
+static void add_value(struct hg_ctl_table *table, const struct hg_ctl_rows *rows,
+                      const char *prefix, const char *name)
+{
+    char key[340];
+    snprintf(key, sizeof key, "%s:%s", prefix, name);
+    const char *value = hg_ctl_rows_find(rows, key);
+    hg_ctl_table_add(table, value != NULL ? value : "-");
+}
+
+/* `prefix` is "ingress", or UPSTREAM:read or UPSTREAM:write. */
+static void add_holder(struct hg_ctl_table *table, const struct hg_ctl_rows *rows,
+                       const char *prefix)
+{
+    char upstream[256], key[340];
+    snprintf(upstream, sizeof upstream, "%s", prefix);
+    char *colon = strrchr(upstream, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    hg_ctl_table_add(table, prefix);
+    add_value(table, rows, upstream, "execution_control");
+    add_value(table, rows, prefix, "out");
+    add_value(table, rows, prefix, "totalTickets");
+    add_value(table, rows, prefix, "queueLength");
+    add_value(table, rows, prefix, "stranded");
+    snprintf(key, sizeof key, "%s:overloaded", prefix);
+    const char *overloaded = hg_ctl_rows_find(rows, key);
+    hg_ctl_table_add(table, overloaded == NULL ? "-" : strcmp(overloaded, "0") == 0 ? "no" : "yes");
+}
+
+void hg_ctl_print_tickets(const struct hg_ctl_rows *rows)
+{
+    static const char *const headings[] = {"TICKETS", "CONTROL",  "OUT",       "OF",
+                                           "WAITING", "STRANDED", "OVERLOADED"};
+    static const char tail[] = ":totalTickets";
+    struct hg_ctl_table table;
+    hg_ctl_table_init(&table, sizeof headings / sizeof headings[0], headings);
+    for (size_t i = 0; i < rows->count; i++) {
+        char prefix[256];
+        const struct hg_ctl_row *row = &rows->row[i];
+        if (row->name_len < sizeof tail || row->name_len >= sizeof prefix)
+            continue;
+        size_t len = row->name_len - (sizeof tail - 1);
+        if (strcmp(row->name + len, tail) != 0)
+            continue;
+        memcpy(prefix, row->name, len);
+        prefix[len] = '\0';
+        add_holder(&table, rows, prefix);
+    }
+    hg_ctl_table_print(&table, stdout);
+    hg_ctl_table_fini(&table);
+}
+
+static void add_field(struct hg_ctl_table *table, const json_t *entry, const char *name)
+{
+    const json_t *value = json_object_get(entry, name);
+    char text[32];
+    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    hg_ctl_table_add(table, json_is_string(value)    ? json_string_value(value)
+                            : json_is_integer(value) ? text
+                                                     : "-");
+}
+
+void hg_ctl_print_binds(const struct hg_ctl_rows *rows)
+{
+    static const char *const headings[] = {"EVICTED KEY", "CLASS",  "OF",
+                                           "ONE IN",      "PASSED", "REFUSED"};
+    static const char *const fields[] = {"v", "class", "k", "allowEveryX", "passed", "refused"};
+    static const char head[] = "bindthrottle:";
+    struct hg_ctl_table table;
+    size_t entries = 0;
+    hg_ctl_table_init(&table, sizeof headings / sizeof headings[0], headings);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hg_ctl_row *row = &rows->row[i];
+        if (strncmp(row->name, head, sizeof head - 1) != 0)
+            continue;
+        json_t *entry = json_loadb(row->value, row->value_len, 0, NULL);
+        if (json_is_object(entry) && ++entries <= KEYS_MAX)
+            for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
+                add_field(&table, entry, fields[f]);
+        json_decref(entry);
+    }
+    if (entries > 0) {
+        putchar('\n');
+        hg_ctl_table_print(&table, stdout);
+    }
+    if (entries > KEYS_MAX)
+        printf("and %zu more, see stats bindthrottle\n", entries - KEYS_MAX);
+    hg_ctl_table_fini(&table);
+}
