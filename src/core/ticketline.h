@@ -13,8 +13,8 @@
 // that wait at any moment, instead of what all the others, who ask now and then, leave over. What
 // its quantum does not cover goes on in the round. A tenant that had its turn is not new again
 // before the round has come to its place there, whether it waits or not: one that empties and comes
-// back cannot starve the old ones; each has its turn after at most one of each new tenant. An empty
-// line ends the round.
+// back cannot starve the old ones; between two turns of an old one another has two at
+// most, one in the round and one as new. An empty line ends the round.
 //
 // Overload is judged by tenant: for 100 ms it always had waiters, and whenever its turn came, its
 // oldest had waited for 5 ms or more (CoDel's signal, the minimum of the sojourn times; that of the
@@ -25,10 +25,10 @@
 // look at an empty or a young line is not enough, since the short waits of overload make lines
 // young and empty. (Ended by one look, it is off while the backlog that it was to refuse is read
 // from the clients' sockets, and at five times the capacity that backlog then grows without end.)
-// Tenants that are served in time are not concerned by the overload of others. But while the line
-// is stalled, that is since for 100 ms nobody at all was served though somebody waited, waits are
-// cut for all, until one is served (or the line is as young as above): a tenant with a few
-// connections need not find out by itself, again and again, that the store has stopped.
+// Tenants that are served in time are not concerned by the overload of others. But a line is
+// stalled when for 100 ms nobody at all was served though somebody waited; then the waits of all
+// are cut, until one is served, or for 100 ms nobody has waited for 5 ms, nor given up: a tenant
+// with a few connections need not find out by itself, again and again, that the store has stopped.
 //
 // Taking in is O(1) but for an overloaded tenant, then, as taking out, O(log n) on average; a turn
 // costs O(tenants) at most.
