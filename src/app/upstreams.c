@@ -373,7 +373,7 @@ void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket)
 bool hg_upstream_is_alive(const struct hg_upstream *upstream)
 {
     const struct impl *impl = upstream->impl;
-    if (impl->remote == NULL)
+    if (impl == NULL || impl->remote == NULL)
         return true;
     for (uint32_t i = 0; i < hg_upstream_count_servers(impl->remote); i++)
         if (hg_server_may_send(&impl->remote->servers[i]))

@@ -4,7 +4,6 @@
 // Entries lie in an array; buckets by hash are chains of indices + 1, and so is the free list.
 #include "core/bindthrottle.h"
 
-
 /* ---- the table ---- */
 
 /* A bucket costs 2 bytes, an entry hundreds: with so many, few requests for other keys meet one. */
@@ -151,9 +150,11 @@ static bool is_over(double x)
 
 static uint32_t in_force(double x)
 {
+    if (is_over(x))
+        return 1; /* it may be far below 0, too */
     double least = x - ROUNDING;
     uint32_t whole = (uint32_t)least; /* at most the cap */
-    return is_over(x) ? 1 : whole + (least > whole);
+    return whole + (least > whole);
 }
 
 static double x_at(const struct hg_bindthrottle_entry *entry, double decr_per_sec, uint64_t now_us)

@@ -148,7 +148,6 @@ void hg_gates_serve(struct hg_worker *worker)
 
 void hg_gate_publish_line(struct hg_gate_line *in)
 {
-    hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
     hg_ticketline_tick(&in->line, in->worker->loop.now_us); /* overload ends in silence, too */
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
