@@ -52,12 +52,14 @@ class Scene:
         past Headgate meanwhile tells how late this machine is by itself; and if it stood still, the
         time is measured again. The bounds of the last time."""
         for attempt in range(tries):
-            since = time.monotonic()
+            since, self.load.stalled_s = time.monotonic(), 0.0
             self.load.run(seconds)
             until = time.monotonic()
             seen = self.load.select("innocent", since, until)
             assert len(seen) > 0.6 * RATE * seconds, "only %d requests" % len(seen)
-            assert set(statuses(seen)) == {St.OK}, statuses(seen)
+            if set(statuses(seen)) != {St.OK}:
+                assert self.load.stalled_s > 0.05 and attempt < tries - 1, statuses(seen)
+                continue
             past = percentile(self.load.select("past", since, until), 0.99)
             p99 = percentile(seen, 0.99)
             if p99 <= 2 * max(self.calm_p99, past) + 0.010 * SCALE:
