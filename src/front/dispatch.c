@@ -84,6 +84,8 @@ static void on_done(struct hg_call *call, const struct hg_result *result)
     struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
     struct hg_guard *guard = request->guard;
     struct hg_worker *worker = request->session->worker;
+    if (HG_UNLIKELY(request->state == HG_REQUEST_WAITING))
+        request->queue_us += worker->loop.now_us - request->hold_us; /* for room, in vain */
     hg_answer_result(request, result);
     if (HG_UNLIKELY(guard != NULL))
         hg_slab_give_back(&worker->tables.guards, guard);
