@@ -156,7 +156,9 @@ static void on_look(struct hg_timer *timer)
         if (binds->rounds[slot] != NULL)
             finish(binds, slot);
     for (size_t i = 0; i < directory->upstream_count; i++)
-        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us))
+        /* Of a store that does not answer at all no key is to blame. */
+        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us) &&
+            hg_upstream_is_alive(directory->upstreams[i]))
             begin(binds, directory->upstreams[i], settings);
 }
 

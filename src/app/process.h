@@ -126,6 +126,8 @@ HG_MUST_USE int hg_upstream_identity(struct hg_upstream *upstream,
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
 /* The same for what an earlier bucket of the name may have left. */
 void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
+/* Is there a server that is not out? Always so for kinds without servers. */
+bool hg_upstream_is_alive(const struct hg_upstream *upstream);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
 /* Rows of `stats pool`. */

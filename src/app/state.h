@@ -50,7 +50,7 @@ HG_MUST_USE int hg_state_load(const char *path, struct hg_state **ret, struct hg
 HG_MUST_USE int hg_state_parse(const char *text, size_t len, const char *name,
                                struct hg_state **ret, struct hg_conf_errors *errs);
 /* Replaces the file: temporary file, fsync, rename, fsync of the directory. 0 or -errno; on failure
-   the old file is whole. */
+   the old file is whole. A directory that is missing is made, if its parent is there. */
 HG_MUST_USE int hg_state_save(const struct hg_state *state, const char *path);
 
 /* The setters: 0, -ENOMEM, or -ENOENT for a bucket that was deleted. */

@@ -15,8 +15,10 @@
 #include "app/state_build.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/adminjson.h"
 #include "app/conf_table.h"
@@ -363,12 +365,22 @@ static json_t *write_root(const struct hg_state *state)
     return NULL;
 }
 
+static bool make_directory_of(const char *path)
+{
+    char *copy = strdup(path);
+    bool made = copy && mkdir(dirname(copy), 0700) == 0;
+    free(copy);
+    return made;
+}
+
 int hg_state_save(const struct hg_state *state, const char *path)
 {
     json_t *root = write_root(state);
     char *text =
         root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15)) : NULL;
     int rc = text ? hg_file_replace(path, text, strlen(text)) : -ENOMEM;
+    if (rc == -ENOENT && make_directory_of(path)) /* without an embedded store nobody made it */
+        rc = hg_file_replace(path, text, strlen(text));
     free(text);
     json_decref(root);
     return rc;

@@ -370,6 +370,17 @@ void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket)
         hg_upstream_purge(upstream, bucket, id);
 }
 
+bool hg_upstream_is_alive(const struct hg_upstream *upstream)
+{
+    const struct impl *impl = upstream->impl;
+    if (impl == NULL || impl->remote == NULL)
+        return true;
+    for (uint32_t i = 0; i < hg_upstream_count_servers(impl->remote); i++)
+        if (hg_server_may_send(&impl->remote->servers[i]))
+            return true;
+    return false;
+}
+
 /* ---- statistics ---- */
 
 static void remote_stats(const char *name, const struct impl *impl, struct hg_job *job)

@@ -13,7 +13,8 @@
 //     on_room is called exactly once, when it is worth submitting again (no promise that there is
 //     room then), or on_done with a refusal when the store knows that there will be none in time.
 //   - cancel: the client has gone. After it neither on_done nor on_room is called, and the call may
-//     be freed. What was sent is still sent; its reply is dropped.
+//     be freed. What was sent is still sent; its reply is dropped. From within cancel no other call
+//     is answered or told of room.
 //   - the spans of a call hold only during submit; the store copies, or references call->blob.
 //   - the spans of a result hold only during on_done, but bytes inside result->blob may be
 //     referenced, and with result->until_turn_end bytes hold until HG_STAGE_CLEANUP.

@@ -1,11 +1,12 @@
 // bindevent - the words of bind eviction and of the bind throttle, for the log
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// clang-format off
 //   BIND_EVICT     shop/QUERY 1 pid=<slot>&k=key&v=29001111
-//   BIND_THROTTLE  shop/QUERY 1
-//   k=key&v=29001111&allowEveryX=67&allowFrac=0.01493&raddr=127.0.0.1:37676 bind throttle incr
-//   class:shop/QUERY bindName:key val:29001111 prev:25 bind throttle decr class:shop/QUERY
-//   bindName:key val:29001111 allowEveryX:2065-2
+//   BIND_THROTTLE  shop/QUERY 1 k=key&v=29001111&allowEveryX=67&allowFrac=0.01493&raddr=127.0.0.1:37676
+//   bind throttle incr class:shop/QUERY bindName:key val:29001111 prev:25
+//   bind throttle decr class:shop/QUERY bindName:key val:29001111 allowEveryX:2065-2
+// clang-format on
 //
 // The same fields and names as in Hera's log; the class is tenant/type, k the table or `key`, v the
 // row or the key. Names and values are escaped: all but printable ASCII, and space, quote,
@@ -30,7 +31,7 @@ struct hg_bindevent_key {
 /* One request was evicted; `slot` is any number of its slot. */
 size_t hg_bindevent_evict(char *out, size_t out_bytes, const struct hg_bindevent_key *of,
                           uint64_t slot);
-/* One was refused while 1 in x is allowed; `raddr`: the client's address. */
+/* One was let through while 1 in x is; `raddr`: the client's address. */
 size_t hg_bindevent_throttle(char *out, size_t out_bytes, const struct hg_bindevent_key *of,
                              uint32_t x, const char *raddr);
 /* X has grown from `prev`. */

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // See ticketline.h. A waiter is in four orders at once: its tenant's (who is served), the line's by
-// age (for statistics), and two heaps for when its time is over, the line's by deadline and its
-// tenant's by when it came. Both are kept at all times, so neither overload, which makes all ends
-// of a tenant earlier at once, nor another overload_wait costs a look at every waiter. Of the
-// tenants with waiters those that are overloaded are in a heap by the first of the latter.
+// age (is it stalled; statistics), and heaps for when its time is over, the line's by deadline, and
+// the line's and its tenant's by when it came. They are kept at all times, so neither overload,
+// which makes all ends of a tenant earlier at once, nor another overload_wait costs a look at every
+// waiter. Of the tenants with waiters those that are overloaded are in a heap by the first of the
+// latter.
 #include "core/ticketline.h"
 
 #include <assert.h>
@@ -30,7 +31,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- statistics of the line ---- */
+/* ---- the line as a whole ---- */
 
 static uint64_t oldest_age(struct hg_ticketline *line, uint64_t now_us)
 {
@@ -42,12 +43,16 @@ static uint64_t oldest_age(struct hg_ticketline *line, uint64_t now_us)
 /* The line becomes empty, or one gets into an empty line. */
 static void begin(struct hg_ticketline *line, uint64_t now_us)
 {
-    line->window_us = now_us;
+    line->served_us = line->window_us = now_us;
     line->min_us = UINT64_MAX;
     line->last_min_us = 0;
 }
 
-/* Somebody waits. */
+static bool is_stall_over(const struct hg_ticketline *line, uint64_t now_us)
+{
+    return since(now_us, line->late_us) >= HG_TICKETLINE_WINDOW_US;
+}
+
 static void move_window(struct hg_ticketline *line, uint64_t now_us)
 {
     if (since(now_us, line->window_us) < HG_TICKETLINE_WINDOW_US)
@@ -57,11 +62,25 @@ static void move_window(struct hg_ticketline *line, uint64_t now_us)
     line->min_us = UINT64_MAX;
 }
 
+/* What time alone does to a line in which somebody waits. */
+static void watch_line(struct hg_ticketline *line, uint64_t now_us)
+{
+    if (oldest_age(line, now_us) >= HG_TICKETLINE_TARGET_US)
+        line->late_us = now_us;
+    if (line->stalled && is_stall_over(line, now_us)) {
+        line->stalled = false;
+        line->served_us = now_us;
+    }
+    if (since(now_us, line->served_us) >= HG_TICKETLINE_WINDOW_US)
+        line->stalled = true;
+    move_window(line, now_us);
+}
+
 /* The line is overloaded while a tenant with waiters is, and until that of the last one without
    is over. */
 static void sum_up(struct hg_ticketline *line, uint64_t now_us)
 {
-    line->overloaded = hg_heap_first(&line->hot) != NULL ||
+    line->overloaded = line->stalled || hg_heap_first(&line->hot) != NULL ||
                        (line->overloaded && since(now_us, line->old_us) < HG_TICKETLINE_WINDOW_US);
 }
 
@@ -147,7 +166,7 @@ static void watch_all(struct hg_ticketline *line, uint64_t now_us)
         if (tenant->overloaded)
             break;
     }
-    move_window(line, now_us);
+    watch_line(line, now_us);
     sum_up(line, now_us);
 }
 
@@ -283,9 +302,10 @@ void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant 
     hg_list_append(&tenant->waiters, &waiter->node);
     hg_list_append(&line->ages, &waiter->age);
     hg_heap_insert(&line->late, &waiter->late, waiter->deadline_us);
+    hg_heap_insert(&line->came, &waiter->came_in_line, waiter->came_us);
     hg_heap_insert(&tenant->came, &waiter->came, waiter->came_us);
     watch(line, tenant, now_us);
-    move_window(line, now_us);
+    watch_line(line, now_us);
     sum_up(line, now_us);
 }
 
@@ -298,6 +318,7 @@ static struct hg_ticketline_waiter *take_out(struct hg_ticketline *line,
     hg_list_remove(&waiter->node);
     hg_list_remove(&waiter->age);
     hg_heap_remove(&line->late, &waiter->late);
+    hg_heap_remove(&line->came, &waiter->came_in_line);
     hg_heap_remove(&tenant->came, &waiter->came);
     waiter->tenant = NULL;
     if (--tenant->count == 0)
@@ -317,6 +338,8 @@ struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line, uint6
         return NULL;
     line->min_us = smaller(line->min_us, oldest_age(line, now_us));
     move_window(line, now_us);
+    line->served_us = now_us;
+    line->stalled = false;
     return take_out(line, choose(line, now_us), now_us);
 }
 
@@ -324,16 +347,33 @@ void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waite
                           uint64_t now_us)
 {
     watch(line, waiter->tenant, now_us);
-    move_window(line, now_us);
+    watch_line(line, now_us);
     take_out(line, waiter, now_us);
 }
 
 /* ---- ends ---- */
 
+/* The one whose wait would be cut first; NULL: no wait is to be cut. */
+static struct hg_ticketline_waiter *first_to_cut(const struct hg_ticketline *line)
+{
+    struct hg_heap_node *node = hg_heap_first(&line->hot);
+
+    if (line->stalled) {
+        node = hg_heap_first(&line->came);
+        return node == NULL ? NULL
+                            : HG_CONTAINER_OF(node, struct hg_ticketline_waiter, came_in_line);
+    }
+    if (node == NULL)
+        return NULL;
+    node = hg_heap_first(&watched(node)->came);
+    return HG_CONTAINER_OF(node, struct hg_ticketline_waiter, came);
+}
+
 struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
                                                   const struct hg_ticketline_conf *conf,
                                                   uint64_t now_us)
 {
+    struct hg_ticketline_waiter *waiter;
     struct hg_heap_node *node;
 
     if (line->count == 0)
@@ -341,50 +381,55 @@ struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
     watch_all(line, now_us);
     node = hg_heap_first(&line->late);
     if (node->key <= now_us) {
-        struct hg_ticketline_waiter *waiter =
-            HG_CONTAINER_OF(node, struct hg_ticketline_waiter, late);
+        waiter = HG_CONTAINER_OF(node, struct hg_ticketline_waiter, late);
         watch(line, waiter->tenant, now_us);
         return take_out(line, waiter, now_us);
     }
-    node = hg_heap_first(&line->hot);
-    if (node != NULL && add(node->key, conf->overload_wait_us) <= now_us) {
-        struct hg_ticketline_tenant *tenant = watched(node);
-        tenant->old_us = line->old_us = now_us;
-        node = hg_heap_first(&tenant->came);
-        return take_out(line, HG_CONTAINER_OF(node, struct hg_ticketline_waiter, came), now_us);
-    }
-    return NULL;
+    waiter = first_to_cut(line);
+    if (waiter == NULL || add(waiter->came_us, conf->overload_wait_us) > now_us)
+        return NULL;
+    line->late_us = waiter->tenant->old_us = now_us;
+    if (waiter->tenant->overloaded)
+        line->old_us = now_us;
+    return take_out(line, waiter, now_us);
 }
 
 uint64_t hg_ticketline_next_us(const struct hg_ticketline *line,
                                const struct hg_ticketline_conf *conf)
 {
-    const struct hg_heap_node *hot = hg_heap_first(&line->hot), *calm = hg_heap_first(&line->calm);
+    const struct hg_ticketline_waiter *cut = first_to_cut(line);
+    const struct hg_heap_node *calm = hg_heap_first(&line->calm);
     uint64_t next_us;
 
     if (line->count == 0)
         return UINT64_MAX;
     next_us = hg_heap_first(&line->late)->key;
-    if (hot != NULL)
-        next_us = smaller(next_us, add(hot->key, conf->overload_wait_us));
-    if (calm != NULL)
-        next_us = smaller(next_us, add(calm->key, HG_TICKETLINE_WINDOW_US));
+    if (cut != NULL)
+        next_us = smaller(next_us, add(cut->came_us, conf->overload_wait_us));
+    if (calm != NULL && !line->stalled)
+        next_us =
+            smaller(next_us, add(smaller(calm->key, line->served_us), HG_TICKETLINE_WINDOW_US));
     return next_us;
 }
 
-uint64_t hg_ticketline_end_us(const struct hg_ticketline_tenant *tenant,
+uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant,
                               const struct hg_ticketline_conf *conf,
                               const struct hg_ticketline_waiter *waiter)
 {
-    if (!tenant->overloaded || is_over(tenant, waiter->since_us))
-        return waiter->deadline_us;
-    return smaller(waiter->deadline_us, add(waiter->came_us, conf->overload_wait_us));
+    if ((tenant->overloaded && !is_over(tenant, waiter->since_us)) ||
+        (line->stalled && !is_stall_over(line, waiter->since_us)))
+        return smaller(waiter->deadline_us, add(waiter->came_us, conf->overload_wait_us));
+    return waiter->deadline_us;
 }
 
 void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us)
 {
-    if (line->count > 0)
+    if (line->count > 0) {
         watch_all(line, now_us);
-    else
-        sum_up(line, now_us);
+        return;
+    }
+    if (is_stall_over(line, now_us))
+        line->stalled = false;
+    sum_up(line, now_us);
 }

@@ -13,8 +13,8 @@
 // that wait at any moment, instead of what all the others, who ask now and then, leave over. What
 // its quantum does not cover goes on in the round. A tenant that had its turn is not new again
 // before the round has come to its place there, whether it waits or not: one that empties and comes
-// back cannot starve the old ones; each has its turn after at most one of each new tenant. An empty
-// line ends the round.
+// back cannot starve the old ones; between two turns of an old one another has two at
+// most, one in the round and one as new. An empty line ends the round.
 //
 // Overload is judged by tenant: for 100 ms it always had waiters, and whenever its turn came, its
 // oldest had waited for 5 ms or more (CoDel's signal, the minimum of the sojourn times; that of the
@@ -25,7 +25,10 @@
 // look at an empty or a young line is not enough, since the short waits of overload make lines
 // young and empty. (Ended by one look, it is off while the backlog that it was to refuse is read
 // from the clients' sockets, and at five times the capacity that backlog then grows without end.)
-// Tenants that are served in time are not concerned by the overload of others.
+// Tenants that are served in time are not concerned by the overload of others. But a line is
+// stalled when for 100 ms nobody at all was served though somebody waited; then the waits of all
+// are cut, until one is served, or for 100 ms nobody has waited for 5 ms, nor given up: a tenant
+// with a few connections need not find out by itself, again and again, that the store has stopped.
 //
 // Taking in is O(1) but for an overloaded tenant, then, as taking out, O(log n) on average; a turn
 // costs O(tenants) at most.
@@ -70,6 +73,7 @@ struct hg_ticketline_waiter {
     struct hg_list age;                  /* in the line's, by when they were pushed */
     struct hg_heap_node late;            /* in the line's, by deadline_us */
     struct hg_heap_node came;            /* in the tenant's, by came_us */
+    struct hg_heap_node came_in_line;    /* in the line's, by came_us */
     struct hg_ticketline_tenant *tenant; /* NULL: in no line */
     uint64_t since_us;                   /* waits since */
     uint64_t came_us;                    /* its bytes came no earlier; at most since_us */
@@ -79,18 +83,21 @@ struct hg_ticketline_waiter {
 
 /* May change between any two calls. */
 struct hg_ticketline_conf {
-    uint64_t overload_wait_us; /* how long one waits while its tenant is overloaded */
+    uint64_t overload_wait_us; /* how long one waits while its tenant is overloaded, or all are */
 };
 
 struct hg_ticketline {
     struct hg_list fresh; /* new tenants, in turn */
     struct hg_list old;   /* the round; ascending places */
     struct hg_list ages;  /* all waiters, oldest first */
-    struct hg_heap late;
+    struct hg_heap late, came;
     struct hg_heap hot;  /* overloaded tenants by when the first of their waiters came */
     struct hg_heap calm; /* the others, by above_us, or what it was some time ago */
     uint32_t count;
-    bool overloaded;      /* some tenant is */
+    bool overloaded; /* some tenant is, or the line is stalled */
+    bool stalled;
+    uint64_t served_us;   /* when last somebody was served; since when somebody waits, if later */
+    uint64_t late_us;     /* when last somebody was seen to have waited too long */
     uint64_t old_us;      /* the latest old_us of an overloaded tenant */
     uint64_t last_place;  /* given away in the round */
     uint64_t reached;     /* the round has left the places before this one */
@@ -118,13 +125,14 @@ struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
                                                   const struct hg_ticketline_conf *conf,
                                                   uint64_t now_us);
 /* No waiter's time is over before this if nothing happens until then, the overload that comes of
-   that included; look again then. Exact when all tenants with waiters are overloaded; UINT64_MAX:
-   nobody waits. O(1). */
+   that included; look again then. Exact when the line is stalled, or all tenants with waiters are
+   overloaded; UINT64_MAX: nobody waits. O(1). */
 uint64_t hg_ticketline_next_us(const struct hg_ticketline *line,
                                const struct hg_ticketline_conf *conf);
 /* When the time of a waiter of the tenant that got in line with these would be over: in the past or
    now, and it need not get in line at all. */
-uint64_t hg_ticketline_end_us(const struct hg_ticketline_tenant *tenant,
+uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant,
                               const struct hg_ticketline_conf *conf,
                               const struct hg_ticketline_waiter *waiter);
 /* The window goes on though nothing else happens; each few milliseconds while somebody waits. */

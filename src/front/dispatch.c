@@ -13,7 +13,6 @@
 #include "core/units.h"
 #include "front/answer.h"
 #include "front/dispatch_in.h"
-#include "front/bind.h"
 #include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
@@ -85,6 +84,8 @@ static void on_done(struct hg_call *call, const struct hg_result *result)
     struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
     struct hg_guard *guard = request->guard;
     struct hg_worker *worker = request->session->worker;
+    if (HG_UNLIKELY(request->state == HG_REQUEST_WAITING))
+        request->queue_us += worker->loop.now_us - request->hold_us; /* for room, in vain */
     hg_answer_result(request, result);
     if (HG_UNLIKELY(guard != NULL))
         hg_slab_give_back(&worker->tables.guards, guard);
@@ -239,58 +240,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     return request;
 }
 
-/* ---- hot keys ---- */
-
-static bool is_ranked(enum hg_op op)
-{
-    return hg_op_rows[op].hot <= HG_HOT_RULE_QUERY;
-}
-
-/* True: its key is throttled, and it has been refused. */
-static bool refuse_hot_key(struct hg_session *session, struct hg_request *request,
-                           struct hg_span key_bytes)
-{
-    struct hg_worker *worker = session->worker;
-    enum hg_op op = request->call.op;
-    struct hg_hotkey_key key = hg_hot_plain_key(key_bytes, request->call.key_hash);
-    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
-    unsigned percent;
-    if (!is_ranked(op) || !hg_hot_refuses(worker, request->lane, &key, exempt, &percent))
-        return false;
-    struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, NULL, HG_SPAN_NONE,
-                                 hg_hot_words(worker, request->lane,
-                                              (enum hg_hot_type)hg_op_rows[op].hot, percent,
-                                              request->features & HG_FEATURE_JSON)};
-    hg_answer_refusal(request, &refusal);
-    return true;
-}
-
-/* ---- evicted keys ---- */
-
-bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request)
-{
-    uint8_t room[HG_HOTKEY_KEY_MAX];
-    struct hg_bindthrottle_key key;
-    uint32_t x;
-    bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
-    if (!hg_bind_of(request, room, &key))
-        return false;
-    switch (hg_bind_decide(session, request->lane, &key, exempt, &x)) {
-    case HG_BIND_REFUSE:
-        hg_answer_refusal(
-            request, &(struct hg_refusal){
-                         HG_STATUS_BIND_THROTTLE, HG_OUTCOME_BIND_THROTTLED, NULL, HG_SPAN_NONE,
-                         hg_bind_words(session->worker, request->lane, (enum hg_hot_type)key.type,
-                                       x, request->features & HG_FEATURE_JSON)});
-        return true;
-    case HG_BIND_PASS:
-        request->bind_passed = request->call.quarantine = true;
-        request->bind_change = session->bind_change;
-        return false;
-    default:
-        return false;
-    }
-}
+/* ---- to the store ---- */
 
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
                                            "the tenant's store could not be opened", HG_SPAN_NONE,
@@ -340,7 +290,7 @@ static enum hg_step submit_guarded(struct hg_session *session, struct hg_request
     struct hg_hotkey_key key = hg_hot_plain_key(request->call.key, request->call.key_hash);
     enum hg_op op = request->call.op;
     hg_rows_guard(worker->tables.rows, store, &worker->blobs, request->guard, &request->call);
-    if (is_ranked(op))
+    if (hg_dispatch_is_ranked(op))
         hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
     return HG_STEP_NEXT;
 }
@@ -372,10 +322,10 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     session->barrier = call->op == HG_OP_FLUSH;
     hg_counter_add(&worker->in_flight, 1);
     session->keys_pending |= (uint64_t)1 << (call->key_hash & 63);
-    if (HG_LIKELY(is_ranked(op)))
+    if (HG_LIKELY(hg_dispatch_is_ranked(op)))
         hg_hot_expect(lane, (enum hg_hot_type)hg_op_rows[op].hot, key.hash);
     if (HG_LIKELY(store->ops->submit(store, call) == HG_SUBMIT_TAKEN)) {
-        if (HG_LIKELY(is_ranked(op)))
+        if (HG_LIKELY(hg_dispatch_is_ranked(op)))
             hg_hot_tell(worker, lane, (enum hg_hot_type)hg_op_rows[op].hot, &key);
         return HG_STEP_NEXT;
     }
@@ -550,7 +500,7 @@ static enum hg_step data(struct hg_session *session, const struct hg_frame *fram
     if (HG_UNLIKELY(request == NULL))
         return hg_dispatch_say(session, frame, &no_memory);
     request->impersonated = info.impersonate;
-    if (HG_UNLIKELY(lane->hot_list != NULL) && refuse_hot_key(session, request, frame->key))
+    if (HG_UNLIKELY(lane->hot_list != NULL) && hg_dispatch_refuse_hot(session, request, frame->key))
         return HG_STEP_NEXT;
     if (HG_UNLIKELY(lane->binds != NULL) && hg_dispatch_refuse_bind(session, request))
         return HG_STEP_NEXT;

@@ -22,6 +22,14 @@ enum hg_step hg_dispatch_data_limit(struct hg_session *session, const struct hg_
 /* A request at the end of the session's queue, charged with an estimate; NULL: no memory. */
 HG_MUST_USE struct hg_request *hg_dispatch_request(struct hg_session *session,
                                                    const struct hg_frame *frame, enum hg_op op);
+/* Does it count under one key in the ranking of hot keys? */
+static inline bool hg_dispatch_is_ranked(enum hg_op op)
+{
+    return hg_op_rows[op].hot <= HG_HOT_RULE_QUERY;
+}
+/* Its lane has throttled keys. True: its key is one, and it has been refused. */
+HG_MUST_USE bool hg_dispatch_refuse_hot(struct hg_session *session, struct hg_request *request,
+                                        struct hg_span key_bytes);
 /* Its lane has evicted keys. True: its key is one, the request is none of those that are let
    through, and it has been refused. */
 HG_MUST_USE bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request);

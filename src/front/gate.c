@@ -1,17 +1,14 @@
 // gate - tickets on the path of a request, worker's side
 // SPDX-License-Identifier: BSD-3-Clause
-#include "front/gate.h"
+#include "front/gate_in.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "front/answer.h"
-#include "proto/hello.h"
 #include "proto/status.h"
 
-#define LOOKS   256  /* at requests with tickets, for the oldest of each kind */
-#define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
+#define LOOKS 256 /* at requests with tickets, for the oldest of each kind */
 
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
                                            "the tenant's store could not be opened", HG_SPAN_NONE,
@@ -36,33 +33,7 @@ static const uint8_t kinds[HG_OPS] = {
 
 /* ---- taking and giving back ---- */
 
-static inline void have_ingress(struct hg_request *request, struct hg_gate_line *in)
-{
-    request->tickets |= HG_TICKETS_INGRESS;
-    hg_counter_add(&in->tally->started, 1);
-}
-
-static inline void have_execution(struct hg_request *request, struct hg_gate_line *in)
-{
-    enum hg_gate_place place = in->place;
-    request->tickets |= (uint8_t)(1u << place);
-    request->gate = in;
-    request->ticket_us = in->worker->loop.now_us;
-    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
-    hg_counter_add(&in->tally->started, 1);
-    hg_counter_add(&request->lane->tallies[place].started, 1);
-    hg_list_append(in->running, &request->run);
-}
-
-static void have(struct hg_request *request, struct hg_gate_line *in)
-{
-    if (in->place == HG_GATE_INGRESS)
-        have_ingress(request, in);
-    else
-        have_execution(request, in);
-}
-
-static void poke_slow(struct hg_gate_line *in, uint32_t worker)
+void hg_gate_wake_slow(struct hg_gate_line *in, uint32_t worker)
 {
     if (worker != in->worker->index) {
         hg_gate_poke(in->worker->front, worker);
@@ -70,12 +41,6 @@ static void poke_slow(struct hg_gate_line *in, uint32_t worker)
     }
     in->serve_wanted = true;
     hg_loop_again(&in->worker->loop);
-}
-
-static inline void poke(struct hg_gate_line *in, uint32_t worker)
-{
-    if (HG_UNLIKELY(worker != HG_TICKET_NOBODY))
-        poke_slow(in, worker);
 }
 
 static void note_delinquent(struct hg_gate_tally *tally, uint64_t beyond_us)
@@ -126,12 +91,12 @@ void hg_gate_leave(struct hg_request *request, bool answered)
         }
         request->run.prev->next = request->run.next; /* it will be in no list again */
         request->run.next->prev = request->run.prev;
-        poke(in, hg_ticket_put(&in->holder->ticket));
+        hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     }
     if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
         struct hg_gate_line *in = worker->ingress;
         hg_counter_add(&in->tally->answered, 1);
-        poke(in, hg_ticket_put(&in->holder->ticket));
+        hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     }
     if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog))
         leave_rest(request, tickets);
@@ -145,7 +110,7 @@ void hg_gate_on_strand(void *ctx, unsigned kind, int change)
     if (change > 0)
         hg_ticket_force(&in->holder->ticket);
     else
-        poke(in, hg_ticket_put(&in->holder->ticket));
+        hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
 }
 
 /* ---- backlog ---- */
@@ -168,246 +133,6 @@ void hg_gate_room_end(struct hg_request *request)
                          request->session->worker->loop.now_us);
 }
 
-/* ---- refusals ---- */
-
-static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
-                              const struct hg_bucket *bucket, enum hg_gate_place place, bool late)
-{
-    const char *of = place == HG_GATE_INGRESS ? "the server" : bucket->upstream->name;
-    char text[256], members[320];
-    snprintf(text, sizeof text,
-             late ? "no %s ticket of %s%s%s became free in time"
-                  : "too many requests wait for a %s ticket of %s%s%s",
-             hg_gate_place_name(place), place == HG_GATE_INGRESS ? "" : "upstream '", of,
-             place == HG_GATE_INGRESS ? "" : "'");
-    snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"",
-             hg_gate_place_name(place), bucket->name);
-    return hg_words_keep(words, key, text, members);
-}
-
-static void refuse(struct hg_request *request, enum hg_gate_place place, bool late)
-{
-    struct hg_words *words = &request->session->worker->words;
-    const struct hg_bucket *bucket = request->lane->bucket;
-    const struct hg_words_key key = {.of = bucket,
-                                     .kind = late ? HG_WORDS_LATE : HG_WORDS_FULL,
-                                     .json = (request->features & HG_FEATURE_JSON) != 0,
-                                     .number = (uint16_t)place};
-    struct hg_refusal refusal = {late ? HG_STATUS_QUEUE_TIMEOUT : HG_STATUS_QUEUE_FULL,
-                                 late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, NULL,
-                                 HG_SPAN_NONE, hg_words_find(words, &key)};
-    if (refusal.verbatim.len == 0)
-        refusal.verbatim = explain(words, &key, bucket, place, late);
-    hg_answer_refusal(request, &refusal);
-}
-
-void hg_gate_refuse_late(struct hg_request *request, enum hg_gate_place place)
-{
-    refuse(request, place, true);
-}
-
-/* ---- in line ---- */
-
-static struct hg_session *session_of(struct hg_ticketline_waiter *waiter)
-{
-    return HG_CONTAINER_OF(waiter, struct hg_session, waiter);
-}
-
-static void count_out(struct hg_gate_line *in, struct hg_session *session)
-{
-    struct hg_request *request = session->waiting;
-    struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
-    uint64_t now_us = in->worker->loop.now_us;
-    uint64_t waited_us = now_us > request->hold_us ? now_us - request->hold_us : 0;
-    session->in_line = NULL;
-    request->queue_us += waited_us;
-    atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
-    if (in->share != NULL)
-        hg_gateshare_backlog(in->share, -1, now_us);
-    hg_counter_add(&in->tally->removed, 1);
-    hg_counter_add(&in->tally->queued_us, waited_us);
-    hg_counter_add(&of_tenant->removed, 1);
-    hg_counter_add(&of_tenant->queued_us, waited_us);
-}
-
-/* A request's time in line is over. */
-static void note_late(struct hg_gate_line *in)
-{
-    if (in->share != NULL)
-        atomic_store_explicit(&in->share->backlog_late_us, in->worker->loop.now_us,
-                              memory_order_relaxed);
-}
-
-static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
-{
-    hg_counter_add(&in->tally->canceled, 1);
-    hg_counter_add(&session->waiting->lane->tallies[in->place].canceled, 1);
-}
-
-/* The next in turn has a ticket: its session goes on. */
-static void grant(struct hg_gate_line *in)
-{
-    uint64_t now_us = in->worker->loop.now_us;
-    struct hg_session *session = session_of(hg_ticketline_pop(&in->line, now_us));
-    struct hg_request *request = session->waiting;
-    hg_hist_record(&in->holder->workers[in->worker->index].waits,
-                   now_us > request->hold_us ? now_us - request->hold_us : 0, 1);
-    count_out(in, session);
-    have(request, in);
-    session->wait = HG_WAIT_NONE;
-    hg_session_make_ready(session);
-}
-
-static void leave_empty(struct hg_gate_line *in)
-{
-    hg_list_remove(&in->node);
-    poke(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
-}
-
-static struct hg_ticketline_conf conf_of(struct hg_gate_holder *holder)
-{
-    return (struct hg_ticketline_conf){
-        atomic_load_explicit(&holder->overload_wait_us, memory_order_relaxed)};
-}
-
-static void refuse_late_ones(struct hg_gate_line *in)
-{
-    const struct hg_ticketline_conf conf = conf_of(in->holder);
-    struct hg_ticketline_waiter *waiter;
-    while ((waiter = hg_ticketline_expire(&in->line, &conf, in->worker->loop.now_us)) != NULL) {
-        struct hg_session *session = session_of(waiter);
-        count_canceled(in, session);
-        count_out(in, session);
-        note_late(in);
-        hg_gate_refuse_late(session->waiting, in->place);
-    }
-}
-
-/* For who is first in line, as core/ticket.h wants it; by force when none is needed any more. */
-static bool take_next(struct hg_gate_line *in)
-{
-    bool ingress = atomic_load_explicit(&in->worker->front->ingress_enabled, memory_order_relaxed);
-    if (ingress || in->share != NULL)
-        return hg_ticket_want(&in->holder->ticket, in->worker->index);
-    hg_ticket_force(&in->holder->ticket);
-    return true;
-}
-
-static void serve(struct hg_gate_line *in)
-{
-    in->serve_wanted = false;
-    refuse_late_ones(in);
-    while (in->line.count > 0 && take_next(in))
-        grant(in);
-    if (in->line.count == 0)
-        leave_empty(in);
-}
-
-void hg_gates_serve(struct hg_worker *worker)
-{
-    HG_LIST_EACH(node, &worker->lines_waiting)
-    {
-        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
-        if (in->serve_wanted)
-            serve(in);
-    }
-}
-
-static void publish(struct hg_gate_line *in)
-{
-    struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
-    hg_ticketline_tick(&in->line, in->worker->loop.now_us); /* overload ends in silence, too */
-    hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
-    hg_counter_set(&shown->overloaded, in->line.overloaded);
-}
-
-static void arm(struct hg_worker *worker)
-{
-    if (hg_loop_timer_arm(&worker->line_timer, LOOK_US) == 0)
-        worker->line_timer_armed = true;
-}
-
-static void on_line_timer(struct hg_timer *timer)
-{
-    struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, line_timer);
-    worker->line_timer_armed = false;
-    HG_LIST_EACH(node, &worker->lines_waiting)
-    {
-        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
-        serve(in);
-        publish(in);
-    }
-    if (!hg_list_empty(&worker->lines_waiting))
-        arm(worker);
-}
-
-/* The request gets in line, unless that is in vain. True: it waits. */
-static bool wait_in_line(struct hg_session *session, struct hg_request *request,
-                         struct hg_gate_line *in)
-{
-    struct hg_gate_holder *holder = in->holder;
-    struct hg_worker *worker = session->worker;
-    struct hg_lane *lane = request->lane;
-    const struct hg_ticketline_conf conf = conf_of(holder);
-    uint64_t now_us = worker->loop.now_us;
-    int64_t most = (int64_t)atomic_load_explicit(&holder->max_waiting, memory_order_relaxed);
-    if (atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most) {
-        hg_counter_add(&in->tally->overflows, 1);
-        hg_counter_add(&lane->tallies[in->place].overflows, 1);
-        refuse(request, in->place, false);
-        return false;
-    }
-    struct hg_ticketline_waiter *waiter = &session->waiter;
-    waiter->since_us = now_us;
-    waiter->came_us = session->backlog_us != 0 ? session->backlog_us : now_us;
-    waiter->deadline_us =
-        now_us + atomic_load_explicit(&holder->queue_timeout_us, memory_order_relaxed);
-    if (request->call.deadline_us < waiter->deadline_us)
-        waiter->deadline_us = request->call.deadline_us;
-    uint64_t units = request->read_units + request->write_units;
-    waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
-    if (session->hung_up || session->closing ||
-        hg_ticketline_end_us(&lane->queues[in->place], &conf, waiter) <= now_us) {
-        hg_counter_add(&in->tally->canceled, 1);
-        hg_counter_add(&lane->tallies[in->place].canceled, 1);
-        note_late(in);
-        hg_gate_refuse_late(request, in->place);
-        return false;
-    }
-    request->hold_us = now_us;
-    session->waiting = request;
-    session->wait = HG_WAIT_TICKET;
-    session->in_line = in;
-    hg_ticketline_push(&in->line, &lane->queues[in->place], waiter, now_us);
-    atomic_fetch_add_explicit(&holder->waiting, 1, memory_order_relaxed);
-    if (in->share != NULL)
-        hg_gateshare_backlog(in->share, 1, now_us);
-    hg_counter_add(&in->tally->added, 1);
-    hg_counter_add(&lane->tallies[in->place].added, 1);
-    if (hg_list_empty(&in->node))
-        hg_list_append(&worker->lines_waiting, &in->node);
-    if (!worker->line_timer_armed)
-        arm(worker);
-    if (hg_ticket_want(&holder->ticket, worker->index))
-        grant(in); /* perhaps to another one, whose turn it is */
-    if (in->line.count == 0)
-        leave_empty(in);
-    return true;
-}
-
-void hg_gate_abandon(struct hg_session *session)
-{
-    struct hg_gate_line *in = session->in_line;
-    if (session->wait != HG_WAIT_TICKET || in == NULL)
-        return;
-    hg_ticketline_remove(&in->line, &session->waiter, in->worker->loop.now_us);
-    count_canceled(in, session);
-    count_out(in, session);
-    session->wait = HG_WAIT_NONE;
-    if (in->line.count == 0)
-        leave_empty(in);
-}
-
 /* ---- the way in ---- */
 
 /* One ticket; false: it waits, or was refused. */
@@ -415,17 +140,17 @@ static bool take(struct hg_session *session, struct hg_request *request, struct 
                  enum hg_mode mode, bool *ret_waits)
 {
     if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
-        have(request, in);
+        hg_gate_have(request, in);
         return true;
     }
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&in->tally->would_wait, 1);
         hg_counter_add(&request->lane->tallies[in->place].would_wait, 1);
         hg_ticket_force(&in->holder->ticket);
-        have(request, in);
+        hg_gate_have(request, in);
         return true;
     }
-    *ret_waits = wait_in_line(session, request, in);
+    *ret_waits = hg_gate_wait(session, request, in);
     return false;
 }
 
@@ -478,10 +203,10 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool 
                     !hg_ticket_try(&ingress->holder->ticket)))
         return enter_slow(session, request, ret_waits);
     struct hg_gate_line *in = &gate->lines[kinds[request->call.op]];
-    have_ingress(request, ingress);
+    hg_gate_have_ingress(request, ingress);
     if (HG_UNLIKELY(in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
         return enter_slow(session, request, ret_waits);
-    have_execution(request, in);
+    hg_gate_have_execution(request, in);
     return true;
 }
 
@@ -507,7 +232,7 @@ int hg_gates_open(struct hg_worker *worker)
     if (worker->ingress == NULL)
         return -ENOMEM;
     init_line(worker->ingress, worker, &worker->front->ingress, NULL);
-    return hg_loop_timer_init(&worker->loop, &worker->line_timer, 0, on_line_timer);
+    return hg_loop_timer_init(&worker->loop, &worker->line_timer, 0, hg_gate_on_line_timer);
 }
 
 void hg_gates_close(struct hg_worker *worker)
@@ -560,7 +285,7 @@ static void find_oldest(struct hg_gate *gate, uint64_t ret_us[HG_TICKET_KINDS])
 
 void hg_gates_publish(struct hg_worker *worker)
 {
-    publish(worker->ingress);
+    hg_gate_publish_line(worker->ingress);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         struct hg_gate *gate = worker->gates[slot];
         if (gate == NULL)
@@ -568,7 +293,7 @@ void hg_gates_publish(struct hg_worker *worker)
         uint64_t oldest_us[HG_TICKET_KINDS] = {0};
         find_oldest(gate, oldest_us);
         for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-            publish(&gate->lines[kind]);
+            hg_gate_publish_line(&gate->lines[kind]);
             hg_counter_set(&gate->share->holders[kind].workers[worker->index].oldest_us,
                            oldest_us[kind]);
         }
@@ -584,7 +309,7 @@ static void on_gate_letter(struct hg_letter *letter, void *receiver)
     HG_LIST_EACH(node, &worker->lines_waiting)
     {
         struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
-        serve(in);
+        hg_gate_serve(in);
     }
 }
 

@@ -52,12 +52,14 @@ class Scene:
         past Headgate meanwhile tells how late this machine is by itself; and if it stood still, the
         time is measured again. The bounds of the last time."""
         for attempt in range(tries):
-            since = time.monotonic()
+            since, self.load.stalled_s = time.monotonic(), 0.0
             self.load.run(seconds)
             until = time.monotonic()
             seen = self.load.select("innocent", since, until)
             assert len(seen) > 0.6 * RATE * seconds, "only %d requests" % len(seen)
-            assert set(statuses(seen)) == {St.OK}, statuses(seen)
+            if set(statuses(seen)) != {St.OK}:
+                assert self.load.stalled_s > 0.05 and attempt < tries - 1, statuses(seen)
+                continue
             past = percentile(self.load.select("past", since, until), 0.99)
             p99 = percentile(seen, 0.99)
             if p99 <= 2 * max(self.calm_p99, past) + 0.010 * SCALE:
@@ -123,18 +125,22 @@ def test_one_culprit_is_held_back_and_let_go(threads):
         check_events(it)
         check_breaker(it.daemon)
 
-        # The lever makes X small, whatever it was; from there on the rule alone does.
+        # The lever makes X small, whatever it was. From there on the rule alone works: X falls by
+        # one with each pass, when the store is not busy; which it never is at more than 100 %, be
+        # this machine as slow as it will.
         it.store.slow("shop:" + CULPRIT.decode(), INNOCENT_MS)
-        tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 200})
-        poll(lambda: it.x() <= 100 / threads, 60, what="X of at most 100")
+        tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 200,
+                                        "bind_eviction_target_conn_pct": 100})
+        poll(lambda: it.x() <= 80, 60, what="X of at most 80")
         tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 1})
-        begun = time.monotonic()
-        poll(lambda: it.x() == 0, 10, what="no throttle, ten seconds later")
-        since = time.monotonic()
+        begun, x = time.monotonic(), it.x()
+        poll(lambda: it.x() == 0, 30, step=0.05, what="no throttle")
+        gone = time.monotonic()
+        refused = statuses(it.load.select("culprit", begun, gone))[St.BIND_THROTTLE]
+        assert refused <= threads * x * (x - 1) / 2 + 50, "%d refused at X = %d" % (refused, x)
         it.load.run(0.3)
-        last = it.load.select("culprit", since)
+        last = it.load.select("culprit", gone)
         assert last and set(statuses(last)) == {St.OK}, statuses(last)
-        assert since - begun > 0.2, "X fell faster than it may"
         it.tickets_come_home()
 
 
@@ -161,16 +167,19 @@ def check_one_in_x(it, threads):
 
 
 def check_events(it):
-    """The seed's events, with its fields."""
+    """The seed's events, with its fields. At the beginning what has run longest may be an innocent
+    one that stood behind the culprit: when no key holds too much, it goes."""
     told = tools.events(it.daemon)
     evicted = [e for e in told if e.kind == "BIND_EVICT"]
     throttled = [e for e in told if e.kind == "BIND_THROTTLE"]
-    assert evicted and throttled
     for event in told:
-        assert event.klass == "shop/QUERY", event
-        assert event.fields["k"] == "key" and event.fields["v"] == CULPRIT.decode(), event
+        assert event.klass == "shop/QUERY" and event.fields["k"] == "key", event
     assert all("pid" in event.fields for event in evicted), evicted
+    guilty = [e for e in evicted if e.fields["v"] == CULPRIT.decode()]
+    assert guilty and len(evicted) - len(guilty) <= 5, evicted
+    assert throttled
     for event in throttled:
+        assert event.fields["v"] == CULPRIT.decode(), event
         x = int(event.fields["allowEveryX"])
         assert x >= 2 and abs(float(event.fields["allowFrac"]) - 1 / x) < 1e-5, event
         assert event.fields["raddr"].startswith("127.0.0.1:"), event
@@ -190,7 +199,7 @@ def test_two_culprits_at_once():
         assert set(it.throttles()) == {CULPRIT, SECOND}
         # The log's lines are limited: the first of a flood of evictions need not name both.
         told = {e.fields["v"] for e in tools.events(it.daemon)}
-        assert told == {CULPRIT.decode(), SECOND.decode()}
+        assert told >= {CULPRIT.decode(), SECOND.decode()}, told
         for name in "culprit", "second":
             seen = statuses(it.load.select(name, begun))
             assert seen[St.BIND_THROTTLE] > 300, (name, seen)

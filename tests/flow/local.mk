@@ -267,7 +267,8 @@ tests_flow_t_quarantine_LDADD = $(HG_BACK_TEST_LIBS)
 # Tickets and evicted keys on the way of a request
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_gate tests/flow/t_gate_overload tests/flow/t_evict tests/flow/t_bind \
-	tests/flow/t_gate_table
+	tests/flow/t_gate_table tests/flow/t_gate_threads tests/flow/t_gate_random \
+	tests/flow/t_evict_house
 endif
 GATESCENE = tests/flow/gatescene.h
 tests_flow_t_gate_SOURCES = tests/flow/t_gate.c $(GATESCENE)
@@ -286,3 +287,12 @@ tests_flow_t_bind_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_gate_table_SOURCES = tests/flow/t_gate_table.c $(EVICTSCENE) $(TABLESCENE)
 tests_flow_t_gate_table_CPPFLAGS = $(HG_TABLE_TEST_CPPFLAGS)
 tests_flow_t_gate_table_LDADD = $(HG_ROW_LIBS)
+tests_flow_t_gate_threads_SOURCES = tests/flow/t_gate_threads.c $(GATESCENE)
+tests_flow_t_gate_threads_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_threads_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_gate_random_SOURCES = tests/flow/t_gate_random.c $(EVICTSCENE)
+tests_flow_t_gate_random_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_gate_random_LDADD = $(HG_STAGE_LIBS)
+tests_flow_t_evict_house_SOURCES = tests/flow/t_evict_house.c $(EVICTSCENE)
+tests_flow_t_evict_house_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_evict_house_LDADD = $(HG_HOT_FLOW_LIBS)

@@ -98,6 +98,27 @@ static void test_busy(void **state)
     evict_close(&e);
 }
 
+/* One that passed waits for its own kind only: it is no backlog of the upstream. */
+static void test_waiting_for_room(void **state)
+{
+    (void)state;
+    struct evictscene e;
+    evict_start(&e);
+    throttle(&e, HOT, 2);
+    refused(&e, HOT, 1);
+    e.s.store->room = 0;
+    client_ask(&e.s.client, HG_OPCODE_GET, HOT, 1);
+    stage_run(&e.s.stage);
+    struct kept *kept = fakestore_find(e.s.store, HOT);
+    assert_true(kept->waiting && kept->call->quarantine);
+    assert_int_equal(atomic_load(&gate_share(&e.s.stage)->backlog), 0);
+    e.s.store->room = 1;
+    fakestore_call_room(kept);
+    fakestore_obey_all(e.s.store);
+    scene_expect(&e.s, HG_OPCODE_GET, 0, 1);
+    evict_close(&e);
+}
+
 static void test_who_is_free(void **state)
 {
     (void)state;
@@ -383,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_in_x),
         cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_waiting_for_room),
         cmocka_unit_test(test_who_is_free),
         cmocka_unit_test(test_min_bytes_at_run_time),
         cmocka_unit_test(test_modes),

@@ -351,8 +351,8 @@ static void test_order(void **state)
 {
     static const char *const keys[CROWD] = {"d0", "d1", "d2", "d3", "d4",
                                             "d5", "d6", "d7", "s8", "s9"};
-    static const char *const turns[CROWD] = {"d0", "d1", "d2", "d3", "s8",
-                                             "s9", "d4", "d5", "d6", "d7"};
+    static const char *const turns[CROWD] = {"d0", "s8", "d1", "s9", "d2",
+                                             "d3", "d4", "d5", "d6", "d7"};
     (void)state;
     struct scene s;
     struct client crowd[CROWD];

@@ -41,7 +41,7 @@ def put(key, opaque):
 class Stream:
     """clients: connected mcbin clients, taken over; depth 1 on each. keys: drawn from evenly.
     rate: requests a second, open loop, at random times or `steady` ones; or 0: closed loop, each
-    connection pauses for pause_s after each answer. make: get or put. patience_s: how long a
+    connection pauses for about pause_s after each answer. make: get or put. patience_s: how long a
     request of an open stream waits for a connection. active: from the beginning."""
 
     def __init__(self, name, clients, keys, rate=0.0, pause_s=0.0, make=get, patience_s=1.0,
@@ -251,7 +251,8 @@ class Load:
         if stream.open:
             stream.idle.append(connection)
         elif stream.active:
-            self._later(connection, now + stream.pause_s)
+            # Not all in step, as they would be after one answer to all.
+            self._later(connection, now + stream.pause_s * (0.5 + stream.random.random()))
         else:
             stream.idle.append(connection)
 

@@ -201,8 +201,8 @@ static bool decide(struct sim *sim, struct overload_request *request)
     waiter->came_us = session->backed_us < sim->now_us ? session->backed_us : sim->now_us;
     waiter->deadline_us = sim->now_us + OVERLOAD_QUEUE_TIMEOUT_US;
     waiter->cost = 1;
-    if (hg_ticketline_end_us(&holder->tenants[session->tenant], &sim->conf, waiter) <=
-        sim->now_us) {
+    if (hg_ticketline_end_us(&holder->line, &holder->tenants[session->tenant], &sim->conf,
+                             waiter) <= sim->now_us) {
         refuse(sim, request);
         return true;
     }

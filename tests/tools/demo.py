@@ -22,6 +22,7 @@ from servers import free_port  # noqa: E402
 
 SECONDS = 2
 HOT_SECONDS = 9  # the key turns hot at 2, and an epoch has 2
+OVERLOAD_SECONDS = 7  # it begins at 2, and the key is found after 1; three lines of 2 s
 LIMIT = 2000   # of the demonstration's configuration
 SLOT_S = 0.1
 
@@ -60,6 +61,25 @@ def hot_commands(port):
     """The hot key's, and the rows' behind them, whose server is the same."""
     script = section_commands("A hot key") + section_commands("Rows")
     return to_the_end(end_with_the_script(script.replace("11299", str(port)), "build/hot.log"))
+
+
+def overload_commands(port):
+    """Those of the overload, whose memcached is installed already, and ends whatever happens."""
+    script = section_commands("Overload")
+    install = re.search(r"^sudo apt-get install .* memcached\n", script, re.M)
+    begun, ended = "& cache=$!\n", "kill $! $cache\n"
+    assert install and begun in script and script.endswith(ended), "the commands have changed"
+    script = end_with_the_script(script.replace(install.group(), ""), "build/overload.log")
+    script = script.replace("'kill $server'", "'kill $server $cache'")
+    script = script.replace(begun, begun + "trap 'kill $cache' EXIT\nfor i in $(seq 1000); do "
+                            "(echo >/dev/tcp/127.0.0.1/11298) 2>/dev/null && break; sleep 0.01; done\n")
+    reload = "kill -HUP $!\n"
+    assert reload in script, "the commands have changed"
+    script = script.replace(reload, "kill -HUP $server\nfor i in $(seq 1000); do "
+                            "grep -q reloaded build/overload.log && break; sleep 0.01; done\n")
+    script = script.replace(ended, "trap - EXIT\nkill $server; wait $server\n"
+                            "kill $cache; wait $cache || true\n")
+    return "set -e\n" + script.replace("11299", str(port)).replace("11298", str(port + 1))
 
 
 def redis_commands(port):
@@ -171,6 +191,37 @@ def hot_checks(code, output):
     ]
 
 
+def answers(output, tenant):
+    """[{status: replies}] of each load, of a tenant's progress lines."""
+    loads = []
+    for time, row in re.findall(r"^ *([\d.]+) s  %s +.* ms  ?(.*)$" % tenant, output, re.M):
+        if not loads or float(time) <= before:
+            loads.append({})
+        before = float(time)
+        for status, count in re.findall(r"(0x[0-9a-f]+):(\d+)", row):
+            loads[-1][status] = loads[-1].get(status, 0) + int(count)
+    return loads
+
+
+def refused_share(seen):
+    return 1 - seen.get("0x00", 0) / max(1, sum(seen.values()))
+
+
+def overload_checks(code, output):
+    shop, noisy = answers(output, "shop"), answers(output, "noisy")
+    two = len(shop) == 2 and len(noisy) == 2
+    would = re.search(r"cache:read:wouldWait +(\d+)", output)
+    return [
+        ("the commands of the overload succeed", code == 0),
+        ("observe refuses nothing", two and set(shop[0]) == set(noisy[0]) == {"0x00"}),
+        ("and counts what would wait", would and int(would.group(1)) > 0),
+        ("enforce evicts and throttles", two and {"0xff02", "0xff03"} <= set(noisy[1])),
+        ("shop is refused less", two and refused_share(shop[1]) < refused_share(noisy[1]) / 2),
+        ("the key is named", re.search(r"report-2026 +noisy/QUERY +key +\d+", output)
+         and re.search(r"BIND_EVICT +noisy/QUERY 1 pid=.*v=report-2026", output)),
+    ]
+
+
 def redis_checks(code, output):
     seen = operations(output)
     return [
@@ -188,6 +239,12 @@ def main():
     checks = credits_checks(code, output)
     code, more = attempt(hot_commands, HOT_SECONDS, "hot.log")
     checks += hot_checks(code, more)
+    if shutil.which("memcached"):
+        code, overload = attempt(overload_commands, OVERLOAD_SECONDS, "overload.log")
+        checks += overload_checks(code, overload)
+        more += overload
+    else:
+        checks.append(("overload # SKIP memcached is missing", True))
     if shutil.which("redis-server") and shutil.which("redis-cli"):
         code, behind = attempt(redis_commands, SECONDS, "behind.log")
         checks += redis_checks(code, behind)

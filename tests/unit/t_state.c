@@ -424,6 +424,23 @@ static void test_options_that_cannot_be_set(void **state)
     hg_conf_free(merged);
 }
 
+static void test_a_missing_directory_is_made(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat made;
+    char directory[160], path[192];
+    snprintf(directory, sizeof directory, "%s/data", fixture->directory);
+    snprintf(path, sizeof path, "%s/deeper/state.json", directory);
+    assert_int_equal(hg_state_save(fixture->state, path), -ENOENT);
+    assert_int_equal(stat(directory, &made), -1);
+    snprintf(path, sizeof path, "%s/state.json", directory);
+    assert_int_equal(hg_state_save(fixture->state, path), 0);
+    assert_int_equal(stat(directory, &made), 0);
+    assert_int_equal(made.st_mode & 0777, 0700);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 static void test_the_file_is_replaced_whole_and_private(void **state)
 {
     struct fixture *fixture = *state;
@@ -458,7 +475,7 @@ static void test_a_failed_save_leaves_the_old_file(void **state)
     char nowhere[200], under_a_file[200], *text;
     size_t len;
     assert_int_equal(hg_file_replace(fixture->path, "old", 3), 0);
-    snprintf(nowhere, sizeof nowhere, "%s/no/state.json", fixture->directory);
+    snprintf(nowhere, sizeof nowhere, "%s/no/no/state.json", fixture->directory);
     snprintf(under_a_file, sizeof under_a_file, "%s/x", fixture->path);
     assert_int_equal(hg_state_save(fixture->state, nowhere), -ENOENT);
     assert_int_equal(hg_state_save(fixture->state, under_a_file), -ENOTDIR);
@@ -583,6 +600,7 @@ int main(void)
         TEST(test_options_kept_as_text),
         TEST(test_a_limit_by_itself_leaves_the_other),
         TEST(test_options_that_cannot_be_set),
+        TEST(test_a_missing_directory_is_made),
         TEST(test_the_file_is_replaced_whole_and_private),
         TEST(test_a_failed_save_leaves_the_old_file),
         TEST(test_files_have_a_largest_size),

@@ -67,8 +67,8 @@ static void test_overload_is_of_one_tenant(void **state)
     assert_pops(now_us + 4, &waiters[first + 2]); // the other has had its turn
     assert_pops(now_us + 4, &waiters[first + 7]);
     would.came_us = would.since_us = now_us + 4;
-    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), now_us + 4 + 20 * MS);
-    assert_int_equal(hg_ticketline_end_us(&tenants[1], &conf, &would), UINT64_MAX);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), now_us + 4 + 20 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[1], &conf, &would), UINT64_MAX);
     assert_int_equal(expire_all(now_us + 99 * MS), 60 - 11 + 3);
     assert_int_equal(tenants[0].count, 0);
     assert_int_equal(tenants[1].count, 2);
@@ -77,13 +77,15 @@ static void test_overload_is_of_one_tenant(void **state)
     assert_pops(now_us + 99 * MS, &waiters[first + 6]);
 }
 
-/* Nobody is served: each is overloaded 100 ms after it began to wait, and only then. */
+/* Each is overloaded 100 ms after it began to wait, and only then. */
 static void test_overload_begins_for_each_tenant_when_it_is_due(void **state)
 {
     (void)state;
     setup();
+    push(0, T0);
     for (uint32_t t = 0; t < 4; t++)
         push(t, T0 + t * 10 * MS);
+    assert_pops(T0 + 60 * MS, &waiters[0]);
     for (uint32_t t = 0; t < 4; t++) {
         uint64_t due_us = T0 + (100 + t * 10) * MS;
         assert_int_equal(hg_ticketline_next_us(&line, &conf), due_us);
@@ -98,6 +100,77 @@ static void test_overload_begins_for_each_tenant_when_it_is_due(void **state)
     assert_true(line.overloaded);
     hg_ticketline_tick(&line, T0 + 230 * MS);
     assert_false(line.overloaded);
+}
+
+/* ---- a stalled line ---- */
+
+/* Nobody is served for 100 ms: all are cut, and who comes then waits for overload_wait. */
+static uint64_t stall(void)
+{
+    for (uint32_t t = 0; t < 3; t++)
+        push(t, T0 + t * 30 * MS);
+    assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
+    assert_false(line.stalled);
+    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS);
+    assert_int_equal(expire_all(T0 + 100 * MS), 3);
+    assert_true(line.stalled && line.overloaded);
+    return T0 + 100 * MS;
+}
+
+static void test_a_stalled_line_cuts_the_waits_of_all(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    for (uint32_t i = 0; i < 20; i++, now_us += 90 * MS) { // no two of one tenant within 100 ms
+        would.since_us = would.came_us = now_us;
+        assert_int_equal(hg_ticketline_end_us(&line, &tenants[i % 4], &conf, &would),
+                         now_us + 20 * MS);
+        push(i % 4, now_us);
+        assert_int_equal(hg_ticketline_next_us(&line, &conf), now_us + 20 * MS);
+        assert_int_equal(expire_all(now_us + 20 * MS - 1), 0);
+        assert_int_equal(expire_all(now_us + 20 * MS), 1);
+        assert_true(line.stalled);
+    }
+    assert_false(tenants[3].overloaded); // not its own
+}
+
+static void test_a_line_is_stalled_until_one_is_served(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    push(3, now_us);
+    push(3, now_us);
+    assert_pops(now_us + 10 * MS, &waiters[3]);
+    assert_false(line.stalled);
+    would.since_us = would.came_us = now_us + 10 * MS;
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
+    assert_int_equal(expire_all(now_us + 99 * MS), 0);
+}
+
+static void test_a_stall_ends_100_ms_after_the_last_gave_up(void **state)
+{
+    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
+    (void)state;
+    setup();
+    uint64_t now_us = stall();
+    would.since_us = would.came_us = now_us + 100 * MS;
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
+    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
+    assert_true(line.stalled);
+    hg_ticketline_tick(&line, now_us + 100 * MS);
+    assert_false(line.stalled || line.overloaded);
+
+    setup();
+    now_us = stall();
+    push(3, now_us + 99 * MS);
+    hg_ticketline_tick(&line, now_us + 100 * MS); // the one that waits is young
+    assert_false(line.stalled);
+    assert_int_equal(expire_all(now_us + 199 * MS - 1), 0);
+    assert_int_equal(expire_all(now_us + 199 * MS), 1); // by its own overload
 }
 
 static void test_no_overload_while_the_oldest_waits_little(void **state)
@@ -159,9 +232,9 @@ static void test_overload_ends_100_ms_after_the_line_was_emptied(void **state)
     assert_true(line.overloaded);
     would.came_us = now_us - 30 * MS;
     would.since_us = now_us + 100 * MS - 1;
-    assert_true(hg_ticketline_end_us(&tenants[0], &conf, &would) < now_us);
+    assert_true(hg_ticketline_end_us(&line, &tenants[0], &conf, &would) < now_us);
     would.since_us++;
-    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), UINT64_MAX);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), UINT64_MAX);
     push(0, now_us + 99 * MS);
     push(0, now_us + 99 * MS);
     assert_pops(now_us + 99 * MS, &waiters[pushed - 1]);
@@ -286,13 +359,13 @@ static void test_waits_are_counted_from_when_the_bytes_came(void **state)
     push_as(0, T0 + 90 * MS, T0 + 70 * MS, T0 + 1000 * MS, 1); // behind another of its client
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 1000 * MS, 1);
     push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 105 * MS, 1);
-    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 900 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 900 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS); // overload will begin
     assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
     assert_int_equal(expire_all(T0 + 100 * MS), 2);
-    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 115 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 115 * MS);
     would.deadline_us = T0 + 101 * MS;
-    assert_int_equal(hg_ticketline_end_us(&tenants[0], &conf, &would), T0 + 101 * MS);
+    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 101 * MS);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 105 * MS);
     assert_ptr_equal(hg_ticketline_expire(&line, &conf, T0 + 105 * MS), &waiters[3]);
     assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 110 * MS);
@@ -351,6 +424,9 @@ int main(void)
         cmocka_unit_test(test_newest_first_only_under_overload),
         cmocka_unit_test(test_overload_is_of_one_tenant),
         cmocka_unit_test(test_overload_begins_for_each_tenant_when_it_is_due),
+        cmocka_unit_test(test_a_stalled_line_cuts_the_waits_of_all),
+        cmocka_unit_test(test_a_line_is_stalled_until_one_is_served),
+        cmocka_unit_test(test_a_stall_ends_100_ms_after_the_last_gave_up),
         cmocka_unit_test(test_no_overload_while_the_oldest_waits_little),
         cmocka_unit_test(test_no_overload_when_the_line_was_empty),
         cmocka_unit_test(test_nobody_served_is_overload),

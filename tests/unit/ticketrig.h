@@ -143,7 +143,8 @@ static inline enum op_state arrive_until(struct op *op, uint32_t w, uint64_t dea
         rig.refused++;
         return op->state = OP_REFUSED;
     }
-    if (hg_ticketline_end_us(&rig.tenants[w], &rig.conf, &op->waiter) <= rig.now_us) {
+    if (hg_ticketline_end_us(&rig.lines[w], &rig.tenants[w], &rig.conf, &op->waiter) <=
+        rig.now_us) {
         rig.late++;
         return op->state = OP_LATE;
     }

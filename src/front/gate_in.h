@@ -1,0 +1,57 @@
+// gate_in - what the parts of a gate, tickets and lines, know of each other
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef HG_FRONT_GATE_IN_H
+#define HG_FRONT_GATE_IN_H
+
+#include "front/gate.h"
+
+/* ---- lines (gate_line.c) ---- */
+
+/* The request gets in line, unless that is in vain. True: it waits; false: it was refused. */
+HG_MUST_USE bool hg_gate_wait(struct hg_session *session, struct hg_request *request,
+                              struct hg_gate_line *in);
+/* Who waits gets what is there, as core/ticket.h wants it. */
+void hg_gate_serve(struct hg_gate_line *in);
+/* What others may read of it. */
+void hg_gate_publish_line(struct hg_gate_line *in);
+/* While somebody waits: serves all lines of the worker. */
+void hg_gate_on_line_timer(struct hg_timer *timer);
+
+/* ---- tickets (gate.c) ---- */
+
+/* Somebody is to be poked, perhaps the caller's own worker. */
+void hg_gate_wake_slow(struct hg_gate_line *in, uint32_t worker);
+
+static inline void hg_gate_have_ingress(struct hg_request *request, struct hg_gate_line *in)
+{
+    request->tickets |= HG_TICKETS_INGRESS;
+    hg_counter_add(&in->tally->started, 1);
+}
+
+static inline void hg_gate_have_execution(struct hg_request *request, struct hg_gate_line *in)
+{
+    enum hg_gate_place place = in->place;
+    request->tickets |= (uint8_t)(1u << place);
+    request->gate = in;
+    request->ticket_us = in->worker->loop.now_us;
+    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
+    hg_counter_add(&in->tally->started, 1);
+    hg_counter_add(&request->lane->tallies[place].started, 1);
+    hg_list_append(in->running, &request->run);
+}
+
+static inline void hg_gate_have(struct hg_request *request, struct hg_gate_line *in)
+{
+    if (in->place == HG_GATE_INGRESS)
+        hg_gate_have_ingress(request, in);
+    else
+        hg_gate_have_execution(request, in);
+}
+
+static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)
+{
+    if (HG_UNLIKELY(worker != HG_TICKET_NOBODY))
+        hg_gate_wake_slow(in, worker);
+}
+
+#endif
