@@ -3,7 +3,7 @@ dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headga
 dist_doc_DATA += doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md \
 	doc/hbase.md doc/hotkeys.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
 	doc/stores.md doc/tables.md doc/users.md
-dist_doc_DATA += doc/overload.csv doc/overload.svg doc/plot-overload
+dist_doc_DATA += doc/overload.csv doc/overload-fixed.csv doc/overload.svg doc/plot-overload
 examplesdir = $(docdir)/examples
 # The example's, and every other client's, messages.
 dist_examples_DATA = doc/examples/table_client.py proto/table.proto
@@ -16,9 +16,11 @@ update-manual: headgate$(EXEEXT) tests/tools/manualdump$(EXEEXT)
 
 # Draws the overload anew from its table, which headgate-load --series wrote; another with, for
 # example, PLOT_TABLES='adaptive=a.csv fixed=f.csv' PLOT_OUTPUT=both.svg.
-PLOT_TABLES = '$(top_srcdir)/doc/overload.csv'
+PLOT_TABLES = 'adaptive=$(top_srcdir)/doc/overload.csv' \
+  'fixed, 1024 tickets=$(top_srcdir)/doc/overload-fixed.csv'
 PLOT_OUTPUT = '$(top_srcdir)/doc/overload.svg'
-PLOT_FLAGS = --title 'A tenant held to 1,000 requests a second' --capacity 1000 --slo-ms 500 --window 0.4
+PLOT_FLAGS = --title 'A store of 1,000 requests a second, half of it, five times, half' --capacity 1000 \
+  --slo-ms 100 --window 0.4
 plot-overload:
 	$(AM_V_GEN)/usr/bin/python3 '$(top_srcdir)/doc/plot-overload' -o $(PLOT_OUTPUT) $(PLOT_FLAGS) \
 	  $(PLOT_TABLES)
