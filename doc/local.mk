@@ -17,7 +17,7 @@ update-manual: headgate$(EXEEXT) tests/tools/manualdump$(EXEEXT)
 # Draws the overload anew from its table, which headgate-load --series wrote; another with, for
 # example, PLOT_TABLES='adaptive=a.csv fixed=f.csv' PLOT_OUTPUT=both.svg.
 PLOT_TABLES = 'adaptive=$(top_srcdir)/doc/overload.csv' \
-  'fixed, 1024 tickets=$(top_srcdir)/doc/overload-fixed.csv'
+  'fixed 1024=$(top_srcdir)/doc/overload-fixed.csv'
 PLOT_OUTPUT = '$(top_srcdir)/doc/overload.svg'
 PLOT_FLAGS = --title 'A store of 1,000 requests a second, half of it, five times, half' --capacity 1000 \
   --slo-ms 100 --window 0.4
