@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/bindwatch.h"
 
-#define MIN_SLOTS 2 /* one request is no pile, however few slots there are */
+/* One request is no pile, however few slots there are; and of several slots two may well be of one
+   key by chance, which a quarter of eight would be. */
+#define MIN_SLOTS      2
+#define MIN_OF_SEVERAL 3
+#define SEVERAL        4
 
 /* ---- sums over the workers ---- */
 
@@ -81,11 +85,16 @@ void hg_bindwatch_add(struct hg_bindwatch *watch, uint32_t worker,
 
 /* ---- judgement ---- */
 
-/* The most slots that a key may hold without qualifying; at least 1. */
+/* The most slots that a key that qualifies may go on holding; at least 1. */
 static uint64_t allowed(uint64_t used, uint32_t threshold_pct)
 {
     uint64_t below = (used * threshold_pct + 99) / 100;
     return below < MIN_SLOTS ? MIN_SLOTS - 1 : below - 1;
+}
+
+static bool qualifies(uint64_t slots, uint64_t used, uint64_t may_hold)
+{
+    return slots > may_hold && slots >= (used < SEVERAL ? MIN_SLOTS : MIN_OF_SEVERAL);
 }
 
 /* False: there is nothing to evict, and nobody to throttle. */
@@ -121,7 +130,7 @@ size_t hg_bindwatch_judge(struct hg_bindwatch *watch, const struct hg_bindwatch_
 
     for (size_t i = 0; i < watch->count; i++) {
         struct hg_bindwatch_verdict *sum = &watch->sums[i];
-        if (sum->slots <= may_hold)
+        if (!qualifies(sum->slots, watch->used, may_hold))
             continue;
         qualified = true;
         if (decide_key(sum, may_hold))

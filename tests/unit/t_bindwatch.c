@@ -69,6 +69,12 @@ static size_t judge_one(uint32_t slots, uint32_t used)
 
 /* ---- the threshold ---- */
 
+/* So many a key must hold at least, whatever the share. */
+static uint32_t least_of(uint64_t used)
+{
+    return used < 4 ? 2 : 3;
+}
+
 static void test_at_least_the_threshold(void **state)
 {
     (void)state;
@@ -80,8 +86,20 @@ static void test_at_least_the_threshold(void **state)
     assert_int_equal(judge_one(49, 50), 0);
     assert_int_equal(judge_one(50, 50), 1);
     conf.threshold_pct = 1;
-    assert_int_equal(judge_one(2, 200), 1);
-    assert_int_equal(judge_one(2, 201), 0);
+    assert_int_equal(judge_one(3, 300), 1);
+    assert_int_equal(judge_one(3, 301), 0);
+    assert_int_equal(judge_one(2, 200), 0);
+}
+
+/* Of eight slots that fifty keys are asked for in, two are often of one key: that is chance. */
+static void test_two_of_several_are_chance(void **state)
+{
+    (void)state;
+    assert_int_equal(judge_one(2, 3), 1);
+    for (uint32_t used = 4; used <= 8; used++) {
+        assert_int_equal(judge_one(2, used), 0);
+        assert_int_equal(judge_one(3, used), 1);
+    }
 }
 
 /* The floor of the original was 0 for few slots, and one dispatched operation qualified. */
@@ -108,7 +126,7 @@ static void test_what_stays_does_not_qualify(void **state)
         for (uint32_t used = 2; used < 150; used++) {
             for (uint32_t slots = 1; slots <= used; slots++) {
                 if (judge_one(slots, used) == 0) {
-                    assert_true(slots == 1 || slots * 100 < pct * used);
+                    assert_true(slots < least_of(used) || slots * 100 < pct * used);
                     continue;
                 }
                 uint32_t keep = verdicts[0].keep;
@@ -386,7 +404,7 @@ static void compare_with_naive(const struct naive *sums, uint64_t used, uint64_t
         const struct naive *sum = &sums[id];
         uint32_t keep = 0, stay = sum->slots - sum->evictable, found = 0;
         char text[16];
-        if (sum->slots < 2 || sum->slots * 100 < conf.threshold_pct * used)
+        if (sum->slots < least_of(used) || sum->slots * 100 < conf.threshold_pct * used)
             continue;
         qualified = true;
         while (keep < sum->evictable &&
@@ -454,6 +472,7 @@ static void test_against_a_naive_judge(void **state)
 static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     TEST(test_at_least_the_threshold),
+    TEST(test_two_of_several_are_chance),
     TEST(test_weakness_floor_of_zero),
     TEST(test_what_stays_does_not_qualify),
     TEST(test_eighty_percent_of_fifty),
