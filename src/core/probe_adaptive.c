@@ -15,6 +15,7 @@
 //
 // Samples that are not full judge nothing. Unused tickets of a fast store cost nothing: it has them
 // all, after a start at few that doubles each interval, and keeps them until it queues in earnest.
+// So has one of which nothing is known yet since nothing was asked of it for half a second.
 // (Starting with all would flood a store that meets its load at once: one whose throughput falls
 // beyond its knee does not recover from that for long.) A slow store keeps a multiple of what it
 // used of late, so that a burst does not fill it with seconds of work before the next step.
@@ -348,6 +349,16 @@ static bool is_draining(const struct hg_probe *probe, const struct hg_probe_seen
     return out_of(seen) > (double)probe->size[HG_TICKET_READ] + probe->size[HG_TICKET_WRITE];
 }
 
+/* Nothing is asked of a store that is not known to be slow: it is on the way to all tickets. */
+static bool is_idle(const struct hg_probe *probe, const struct hg_probe_seen *seen)
+{
+    const struct hg_probe_adaptive *a = &probe->adaptive;
+    bool waits = seen->holder[HG_TICKET_READ].waiting + seen->holder[HG_TICKET_WRITE].waiting > 0;
+    return probe->state == HG_PROBE_STABLE && !a->engaged && a->roof == 0 && a->before_stall == 0 &&
+           a->base_us < FAST_US && finished_of(seen) == 0 && out_of(seen) == 0 && !waits &&
+           probe->stable_size < hg_probe_ceiling(probe);
+}
+
 void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *seen,
                             uint64_t elapsed_us)
 {
@@ -355,7 +366,9 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
     double peak = (double)(probe->peak[HG_TICKET_READ] + probe->peak[HG_TICKET_WRITE]);
     a->recent_peak = peak > a->recent_peak * FADE ? peak : a->recent_peak * FADE;
     learn_shares(probe, seen);
-    if (!go_through_stall(probe, seen, elapsed_us)) {
+    if (is_idle(probe, seen)) {
+        hg_probe_settle_at_once(probe, probe->stable_size * 2);
+    } else if (!go_through_stall(probe, seen, elapsed_us)) {
         bool complete = hg_probe_gather(probe, seen, elapsed_us);
         if (is_draining(probe, seen)) {
             hg_probe_sample_clear(&a->sample);

@@ -45,6 +45,9 @@ class Pair:
                     self.home[frame.key] = number
         counts = [list(self.home.values()).count(number) for number in (0, 1)]
         assert min(counts) > 100 and sum(counts) == 400, counts
+        # A new server has few tickets for half a second, and one that hangs would have them all.
+        poll(lambda: int(self.client.stat("tickets")["store:read:totalTickets"]) == 1024, 5,
+             what="all tickets")
 
     def multiget(self, mark=0xFFFF):
         self.client.send(b"".join(request(Op.GETKQ, k, opaque=n) for n, k in enumerate(self.keys))
@@ -236,7 +239,8 @@ def test_a_request_has_one_deadline():
     """However patient the backend's time-out, the request is answered by its own deadline."""
     fake = FakeBackend(lambda connection, frame: None)
     setup = config([fake.where], request_deadline_ms=400, throttle_max_wait_ms=100,
-                   upstream={"backend_timeout_ms": 30000, "queue_timeout_ms": 30000})
+                   upstream={"backend_timeout_ms": 30000, "queue_timeout_ms": 30000,
+                             "execution_control": "fixed"})
     with Headgate(setup) as daemon, daemon.client(timeout=10) as client:
         begun = time.monotonic()
         frames = client.quiet(*(request(Op.GET, b"k%d" % n, opaque=n) for n in range(100)))

@@ -48,6 +48,8 @@ def redis_of(kind):
 def over(where, kind="databases", threads=1, store="redis", **options):
     """A daemon with the tenants, on a few connections to one server."""
     options.setdefault("pool_max_connections", CONNECTIONS)
+    # What is looked at is the line for a connection, not that for a ticket.
+    options.setdefault("execution_control", "fixed")
     row = upstream(type("Server", (), {"where": where}), store, **options)
     return Headgate({"upstreams": [row], "tenants": tenant_rows(kind), "threads": threads})
 
