@@ -258,6 +258,7 @@ static void test_worker_ends_first(void **state)
     hg_worker_stop(server->worker);
     hg_logins_stop(server->logins);
     hg_workers_free(server->worker, 1);
+    hg_gate_holder_fini(&server->front.ingress);
     assert_int_equal(server_stats(server)->cancelled, 3);
     hg_logins_free(server->logins);
     for (unsigned i = 0; i < 3; i++)
