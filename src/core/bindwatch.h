@@ -4,8 +4,8 @@
 //
 //   workers: rows of (tenant, type, key, slots, waiting) ─► add ─► judge ─► verdicts ─► workers
 //
-// A key that holds at least `threshold_pct` percent of the used slots, and at least 3 of them (2 when
-// less than 4 are used), qualifies: all its waiting requests are to be evicted, and its oldest
+// A key that holds at least `threshold_pct` percent of the used slots, and at least 3 of them (2
+// when less than 4 are used), qualifies: all its waiting requests are to be evicted, and its oldest
 // dispatched ones until it holds less than the threshold, or 1. Several keys may qualify at once,
 // each is judged alone. If
 // none does, the one request that has run longest is to be evicted, if it is older than min_age_us.
