@@ -8,6 +8,10 @@
 #include "app/process.h"
 #include "base/clock.h"
 
+/* Of a store that has answered nothing lately few requests are left, and a share of them says
+   little: the key that is to blame has most of them. */
+#define STILL_PCT 50
+
 struct hg_binds_round {
     struct hg_upstream *upstream; /* counted */
     uint64_t number;
@@ -126,6 +130,18 @@ static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_u
     return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
 }
 
+/* Has the store answered nothing since the last look? */
+static bool stands_still(struct hg_gateshare *share)
+{
+    uint64_t answered = 0;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        for (unsigned w = 0; w < share->holders[kind].worker_count; w++)
+            answered += hg_counter_get(&share->holders[kind].workers[w].tally.answered);
+    bool still = answered == share->looked_answered;
+    share->looked_answered = answered;
+    return still;
+}
+
 static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
                   const struct hg_bind_settings *settings)
 {
@@ -137,7 +153,8 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
     round->upstream = hg_upstream_ref(upstream);
     round->number = ++binds->last_round;
     round->workers = front->worker_count;
-    round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us};
+    round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us,
+                                             stands_still(upstream->gate) ? STILL_PCT : 0};
     binds->rounds[upstream->slot] = round;
     hg_counter_add(&binds->rounds_begun, 1);
     for (unsigned w = 0; w < front->worker_count; w++)

@@ -92,9 +92,10 @@ static uint64_t allowed(uint64_t used, uint32_t threshold_pct)
     return below < MIN_SLOTS ? MIN_SLOTS - 1 : below - 1;
 }
 
-static bool qualifies(uint64_t slots, uint64_t used, uint64_t may_hold)
+static bool qualifies(uint64_t slots, uint64_t used, uint64_t may_hold, uint32_t least_pct)
 {
-    return slots > may_hold && slots >= (used < SEVERAL ? MIN_SLOTS : MIN_OF_SEVERAL);
+    return slots > may_hold && slots >= (used < SEVERAL ? MIN_SLOTS : MIN_OF_SEVERAL) &&
+           slots * 100 >= used * least_pct;
 }
 
 /* False: there is nothing to evict, and nobody to throttle. */
@@ -130,7 +131,7 @@ size_t hg_bindwatch_judge(struct hg_bindwatch *watch, const struct hg_bindwatch_
 
     for (size_t i = 0; i < watch->count; i++) {
         struct hg_bindwatch_verdict *sum = &watch->sums[i];
-        if (!qualifies(sum->slots, watch->used, may_hold))
+        if (!qualifies(sum->slots, watch->used, may_hold, conf->least_pct))
             continue;
         qualified = true;
         if (decide_key(sum, may_hold))

@@ -49,6 +49,7 @@ struct hg_bindwatch_row {
 struct hg_bindwatch_conf {
     uint32_t threshold_pct; /* 1 to 100 */
     uint64_t min_age_us;
+    uint32_t least_pct; /* a key must hold this, too, to qualify; 0: that is all */
 };
 
 /* A worker's report of an upstream. */

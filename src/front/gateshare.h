@@ -61,6 +61,7 @@ struct hg_gateshare {
     _Atomic uint64_t backlog_since_us;
     _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
                                          time was over; 0: never */
+    uint64_t looked_answered;         /* housekeeping's: answered requests at its last look */
     pthread_mutex_t lock;
     struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
     bool changed;                /* they were */

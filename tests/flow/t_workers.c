@@ -150,6 +150,7 @@ static void t_threads_share_servers(void **state)
         const struct hg_server *server = &crew.shared->servers[i];
         daemon_put_down(&daemons[i]);
         WAIT_UNTIL(!hg_server_may_send(server));
+        WAIT_UNTIL(rig_stat(crew.shared, (uint32_t)i, HG_UPSTREAM_BREAKER_OPENS) > 0);
         uint64_t opens = rig_stat(crew.shared, (uint32_t)i, HG_UPSTREAM_BREAKER_OPENS);
         assert_int_equal(opens, 1); /* for all of them together */
         daemon_launch(&daemons[i]);

@@ -91,6 +91,16 @@ static void test_at_least_the_threshold(void **state)
     assert_int_equal(judge_one(2, 200), 0);
 }
 
+/* Of a store that stands still: who is to blame has most of what is left. */
+static void test_least_share(void **state)
+{
+    (void)state;
+    conf.least_pct = 50;
+    assert_int_equal(judge_one(19, 40), 0);
+    assert_int_equal(judge_one(20, 40), 1);
+    assert_int_equal(verdicts[0].keep, 9); /* as ever */
+}
+
 /* Of eight slots that fifty keys are asked for in, two are often of one key: that is chance. */
 static void test_two_of_several_are_chance(void **state)
 {
@@ -472,6 +482,7 @@ static void test_against_a_naive_judge(void **state)
 static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     TEST(test_at_least_the_threshold),
+    TEST(test_least_share),
     TEST(test_two_of_several_are_chance),
     TEST(test_weakness_floor_of_zero),
     TEST(test_what_stays_does_not_qualify),
