@@ -143,7 +143,7 @@ static bool stands_still(struct hg_gateshare *share)
 }
 
 static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
-                  const struct hg_bind_settings *settings)
+                  const struct hg_bind_settings *settings, bool still)
 {
     struct hg_front *front = &binds->process->front;
     struct hg_binds_round *round =
@@ -154,7 +154,7 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
     round->number = ++binds->last_round;
     round->workers = front->worker_count;
     round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us,
-                                             stands_still(upstream->gate) ? STILL_PCT : 0};
+                                             still ? STILL_PCT : 0};
     binds->rounds[upstream->slot] = round;
     hg_counter_add(&binds->rounds_begun, 1);
     for (unsigned w = 0; w < front->worker_count; w++)
@@ -172,11 +172,13 @@ static void on_look(struct hg_timer *timer)
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
         if (binds->rounds[slot] != NULL)
             finish(binds, slot);
-    for (size_t i = 0; i < directory->upstream_count; i++)
+    for (size_t i = 0; i < directory->upstream_count; i++) {
+        struct hg_upstream *upstream = directory->upstreams[i];
+        bool still = stands_still(upstream->gate);
         /* Of a store that does not answer at all no key is to blame. */
-        if (is_backlogged(directory->upstreams[i], settings->backlog_us, now_us) &&
-            hg_upstream_is_alive(directory->upstreams[i]))
-            begin(binds, directory->upstreams[i], settings);
+        if (is_backlogged(upstream, settings->backlog_us, now_us) && hg_upstream_is_alive(upstream))
+            begin(binds, upstream, settings, still);
+    }
 }
 
 int hg_binds_start(struct hg_binds *binds, struct hg_process *process, struct hg_loop *loop)

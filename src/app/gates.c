@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/gates.h"
 
-#include <string.h>
-
 #include "app/process.h"
 #include "front/gate.h"
 

@@ -24,7 +24,7 @@ struct sum {
 
 struct sums {
     struct sum *list;
-    size_t count, cap;
+    size_t count;
     uint32_t *heads; /* by hash: number + 1 of the last of its chain */
     uint32_t *next;
     size_t mask;
@@ -38,7 +38,6 @@ static bool sums_init(struct sums *sums, size_t cap)
     sums->mask = 15;
     while (sums->mask < cap)
         sums->mask = 2 * sums->mask + 1;
-    sums->cap = cap;
     sums->list = calloc(cap + 1, sizeof *sums->list);
     sums->next = calloc(cap + 1, sizeof *sums->next);
     sums->heads = calloc(sums->mask + 1, sizeof *sums->heads);
@@ -89,8 +88,9 @@ static bool is_sent(const struct hg_request *request)
     return request->state == HG_REQUEST_SENT;
 }
 
-static void count(struct sums *sums, const struct hg_request *request)
+static void count_one(void *arg, struct hg_request *request)
 {
+    struct sums *sums = arg;
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
     bool sent = is_sent(request);
@@ -144,11 +144,6 @@ static void each(struct hg_worker *worker, struct hg_gate *gate,
             HG_LIST_EACH(node, &lane->queues[place].waiters)
         fn(arg, HG_CONTAINER_OF(node, struct hg_session, waiter.node)->waiting);
     }
-}
-
-static void count_one(void *arg, struct hg_request *request)
-{
-    count(arg, request);
 }
 
 /* ---- reports ---- */
@@ -300,8 +295,9 @@ static void evict(struct hg_request *request)
     hg_counter_add(sent ? &lane->bind_evicted : &lane->bind_evicted_waiting, 1);
     log_evicted(request);
     char text[256];
-    snprintf(text, sizeof text, "evicted: %s of upstream '%s'%s",
-             "its key, or the request itself, held up the requests", lane->bucket->upstream->name,
+    snprintf(text, sizeof text,
+             "evicted: its key, or the request itself, held up the requests of upstream '%s'%s",
+             lane->bucket->upstream->name,
              sent && hg_op_rows[request->call.op].writes
                  ? "; it may have been carried out all the same"
                  : "");

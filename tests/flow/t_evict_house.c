@@ -163,6 +163,36 @@ static void test_no_key_qualifies(void **state)
     village_close(&v);
 }
 
+/* Three of seven slots are a quarter and more, but no half: that is chance when nothing moves. */
+static void test_store_that_stands_still(void **state)
+{
+    (void)state;
+    struct village v;
+    village_open(&v);
+    hg_counter *answered = &gate_share(&v.stage)->holders[HG_TICKET_READ].workers[0].tally.answered;
+    gate_resize(&v.stage, HG_GATE_READ, 7);
+    for (uint32_t i = 0; i < CULPRITS; i++) {
+        char other[16];
+        snprintf(other, sizeof other, "cold-%04u", i);
+        client_ask(&v.culprits[i], HG_OPCODE_GET, i < 3 ? HOT : other, i);
+        stage_run(&v.stage);
+    }
+    grow_old(&v);
+    hg_counter_add(answered, 1); /* before the first look */
+    atomic_store(&gate_share(&v.stage)->backlog_since_us, hg_now_us());
+    look_and_judge(&v);
+    grow_old(&v);
+    look_and_judge(&v);
+    assert_int_equal(hg_counter_get(&binds(&v)->rounds_begun), 1);
+    assert_int_equal(hg_counter_get(&binds(&v)->keys_evicted), 0);
+    hg_counter_add(answered, 1);
+    look_and_judge(&v);
+    assert_int_equal(hg_counter_get(&binds(&v)->keys_evicted), 1);
+    hg_counter_sub(answered, 2);
+    obey(&v);
+    village_close(&v);
+}
+
 /* A worker that does not report in time: judged without it, and what comes then is dropped. */
 static void test_late_report(void **state)
 {
@@ -222,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_culprit),
         cmocka_unit_test(test_no_key_qualifies),
+        cmocka_unit_test(test_store_that_stands_still),
         cmocka_unit_test(test_late_report),
         cmocka_unit_test(test_end_in_a_round),
     };
