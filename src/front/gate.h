@@ -58,8 +58,6 @@ void hg_gate_room_end(struct hg_request *request);
 
 /* Takes the session's waiting request out of its line: client or bucket gone, or evicted. */
 void hg_gate_abandon(struct hg_session *session);
-/* Refuses a request that had to wait too long. It is in no line. */
-void hg_gate_refuse_late(struct hg_request *request, enum hg_gate_place place);
 
 /* ---- for the worker ---- */
 
@@ -75,6 +73,8 @@ bool hg_gate_in_use(const struct hg_gate *gate);
 void hg_gate_on_strand(void *ctx, unsigned kind, int change);
 /* Once a turn, before sessions with frames left over: who waits gets what is there. */
 void hg_gates_serve(struct hg_worker *worker);
+/* A new directory is in force: who needs no ticket any more waits no longer. */
+void hg_gates_adopt(struct hg_worker *worker);
 /* Every 50 ms: what others may read of the gates. */
 void hg_gates_publish(struct hg_worker *worker);
 

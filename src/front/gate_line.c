@@ -42,11 +42,6 @@ static void refuse(struct hg_request *request, enum hg_gate_place place, bool la
     hg_answer_refusal(request, &refusal);
 }
 
-void hg_gate_refuse_late(struct hg_request *request, enum hg_gate_place place)
-{
-    refuse(request, place, true);
-}
-
 /* ---- in line ---- */
 
 static struct hg_session *session_of(struct hg_ticketline_waiter *waiter)
@@ -85,18 +80,24 @@ static void count_canceled(struct hg_gate_line *in, const struct hg_session *ses
     hg_counter_add(&session->waiting->lane->tallies[in->place].canceled, 1);
 }
 
-/* The next in turn has a ticket: its session goes on. */
+/* It is out of the line and has a ticket: its session goes on. */
+static void let_go(struct hg_gate_line *in, struct hg_session *session)
+{
+    count_out(in, session);
+    hg_gate_have(session->waiting, in);
+    session->wait = HG_WAIT_NONE;
+    hg_session_make_ready(session);
+}
+
+/* The next in turn has a ticket. */
 static void grant(struct hg_gate_line *in)
 {
     uint64_t now_us = in->worker->loop.now_us;
     struct hg_session *session = session_of(hg_ticketline_pop(&in->line, now_us));
-    struct hg_request *request = session->waiting;
+    uint64_t since_us = session->waiting->hold_us;
     hg_hist_record(&in->holder->workers[in->worker->index].waits,
-                   now_us > request->hold_us ? now_us - request->hold_us : 0, 1);
-    count_out(in, session);
-    hg_gate_have(request, in);
-    session->wait = HG_WAIT_NONE;
-    hg_session_make_ready(session);
+                   now_us > since_us ? now_us - since_us : 0, 1);
+    let_go(in, session);
 }
 
 static void leave_empty(struct hg_gate_line *in)
@@ -121,18 +122,8 @@ static void refuse_late_ones(struct hg_gate_line *in)
         count_canceled(in, session);
         count_out(in, session);
         note_late(in);
-        hg_gate_refuse_late(session->waiting, in->place);
+        refuse(session->waiting, in->place, true);
     }
-}
-
-/* For who is first in line, as core/ticket.h wants it; by force when none is needed any more. */
-static bool take_next(struct hg_gate_line *in)
-{
-    if (in->share != NULL ||
-        atomic_load_explicit(&in->worker->front->ingress_enabled, memory_order_relaxed))
-        return hg_ticket_want(&in->holder->ticket, in->worker->index);
-    hg_ticket_force(&in->holder->ticket);
-    return true;
 }
 
 /* As core/ticket.h wants it. */
@@ -140,7 +131,7 @@ void hg_gate_serve(struct hg_gate_line *in)
 {
     in->serve_wanted = false;
     refuse_late_ones(in);
-    while (in->line.count > 0 && take_next(in))
+    while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in);
     if (in->line.count == 0)
         leave_empty(in);
@@ -213,7 +204,7 @@ bool hg_gate_wait(struct hg_session *session, struct hg_request *request, struct
         hg_counter_add(&in->tally->canceled, 1);
         hg_counter_add(&lane->tallies[in->place].canceled, 1);
         note_late(in);
-        hg_gate_refuse_late(request, in->place);
+        refuse(request, in->place, true);
         return false;
     }
     request->hold_us = now_us;
@@ -248,4 +239,33 @@ void hg_gate_abandon(struct hg_session *session)
     session->wait = HG_WAIT_NONE;
     if (in->line.count == 0)
         leave_empty(in);
+}
+
+/* Those of a tenant in one line need not wait any more: they go on, each with a ticket by force, so
+   that what is out stays right. */
+static void let_all_go(struct hg_ticketline_tenant *tenant)
+{
+    HG_LIST_EACH(node, &tenant->waiters)
+    {
+        struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, waiter.node);
+        struct hg_gate_line *in = session->in_line;
+        hg_ticketline_remove(&in->line, &session->waiter, in->worker->loop.now_us);
+        hg_ticket_force(&in->holder->ticket);
+        let_go(in, session);
+        if (in->line.count == 0)
+            leave_empty(in);
+    }
+}
+
+void hg_gates_adopt(struct hg_worker *worker)
+{
+    bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
+    HG_LIST_EACH(node, &worker->lanes_used)
+    {
+        struct hg_lane *lane = HG_CONTAINER_OF(node, struct hg_lane, used);
+        int mode = atomic_load_explicit(&lane->bucket->ticket_mode, memory_order_relaxed);
+        for (unsigned place = 0; place < HG_GATE_PLACES; place++)
+            if (mode != HG_MODE_ENFORCE || (place == HG_GATE_INGRESS && !ingress))
+                let_all_go(&lane->queues[place]);
+    }
 }

@@ -229,6 +229,7 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
         if (!session->dead)
             hg_dispatch_refuse_ended(session);
     }
+    hg_gates_adopt(worker);
     hg_hot_adopt(worker);
     hg_words_forget(&worker->words);
     drain_removed_stores(worker);

@@ -439,6 +439,44 @@ static void test_observe(void **state)
     gate_close(&s);
 }
 
+/* Who waits goes on when his tenant needs no tickets any more, and another's does not. */
+static void a_mode_changes(enum hg_mode mode, enum hg_gate_place place)
+{
+    struct scene s;
+    struct client other;
+    gate_init(&s);
+    atomic_store(&stage_bucket(&s.stage, "other", 0, HG_UNITS_UNLIMITED)->ticket_mode,
+                 HG_MODE_ENFORCE);
+    gate_open(&s);
+    s.stage.anonymous_bucket = "other";
+    gate_connect(&s.stage, 0, &other);
+    gate_resize(&s.stage, place, 0);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 1);
+    client_ask(&other, HG_OPCODE_GET, "b", 2);
+    stage_run(&s.stage);
+    assert_int_equal(gate_waiting(&s.stage, place), 2);
+    atomic_store(&stage_find(&s.stage, "default")->ticket_mode, (int)mode);
+    stage_publish(&s.stage);
+    stage_run(&s.stage);
+    assert_int_equal(gate_waiting(&s.stage, place), 1);
+    assert_int_equal(gate_out(&s.stage, place), 1);
+    assert_non_null(fakestore_find(s.store, "a"));
+    fakestore_obey_all(s.store);
+    scene_expect(&s, HG_OPCODE_GET, 0, 1);
+    assert_int_equal(gate_out(&s.stage, place), 0);
+    client_close(&other);
+    gate_close(&s);
+}
+
+static void test_mode_changes_for_who_waits(void **state)
+{
+    (void)state;
+    for (enum hg_gate_place place = HG_GATE_INGRESS; place <= HG_GATE_READ; place++) {
+        a_mode_changes(HG_MODE_OFF, place);
+        a_mode_changes(HG_MODE_OBSERVE, place);
+    }
+}
+
 /* ---- stranded slots ---- */
 
 static void test_stranded_slot_keeps_a_ticket(void **state)
@@ -511,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_exempt),
         cmocka_unit_test(test_exempt_that_waits_for_room),
         cmocka_unit_test(test_observe),
+        cmocka_unit_test(test_mode_changes_for_who_waits),
         cmocka_unit_test(test_stranded_slot_keeps_a_ticket),
         cmocka_unit_test(test_client_leaves_a_stranded_slot),
     };

@@ -103,6 +103,8 @@ static void test_no_load_at_all(void **state)
 {
     struct rig *rig = rig_new(100, 16, 0);
     (void)state;
+    rig_run(rig, 0.7);
+    assert_int_equal(rig_total(rig), ALL); /* half a second, and the first interval */
     rig_run(rig, 8);
     assert_int_equal(rig_total(rig), ALL);
     assert_int_equal(rig->probe.stats.decreased, 0);
