@@ -87,6 +87,7 @@ UNIT_TESTS += \
 	tests/unit/t_conf_value \
 	tests/unit/t_secret \
 	tests/unit/t_state \
+	tests/unit/t_state_file \
 	tests/unit/t_users \
 	tests/unit/t_yamldoc
 endif
@@ -116,9 +117,13 @@ tests_unit_t_conf_value_LDADD = $(t_app_libs)
 tests_unit_t_secret_SOURCES = tests/unit/t_secret.c tests/unit/apphelp.h
 tests_unit_t_secret_CFLAGS = $(t_app_cflags)
 tests_unit_t_secret_LDADD = $(t_app_libs)
-tests_unit_t_state_SOURCES = tests/unit/t_state.c tests/unit/apphelp.h
+tests_unit_t_state_SOURCES = tests/unit/t_state.c tests/unit/statescene.h tests/unit/apphelp.h
 tests_unit_t_state_CFLAGS = $(t_app_cflags)
 tests_unit_t_state_LDADD = $(t_app_libs)
+tests_unit_t_state_file_SOURCES = tests/unit/t_state_file.c tests/unit/statescene.h \
+	tests/unit/apphelp.h
+tests_unit_t_state_file_CFLAGS = $(t_app_cflags)
+tests_unit_t_state_file_LDADD = $(t_app_libs)
 tests_unit_t_users_SOURCES = tests/unit/t_users.c tests/unit/apphelp.h
 tests_unit_t_users_CFLAGS = $(t_app_cflags)
 tests_unit_t_users_LDADD = $(t_app_libs)
