@@ -418,6 +418,26 @@ static void test_exempt_that_waits_for_room(void **state)
     gate_close(&s);
 }
 
+/* The slow log says where the time went, also of a wait for a connection that was in vain. */
+static void test_wait_for_room_in_vain_is_queueing(void **state)
+{
+    (void)state;
+    struct scene s;
+    gate_init(&s);
+    s.stage.settings.slow_request_us = 1000;
+    gate_open(&s);
+    s.store->room = 0;
+    client_ask(&s.client, HG_OPCODE_GET, "a", 1);
+    stage_run(&s.stage);
+    gate_pass(&s.stage, 300000);
+    fakestore_fault(fakestore_find(s.store, "a"), HG_FAULT_QUEUE_TIMEOUT);
+    scene_expect(&s, HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, 1);
+    const struct hg_slow_entry *slow = &s.stage.workers[0].slow[0];
+    assert_int_equal(s.stage.workers[0].slow_count, 1);
+    assert_true(slow->queue_us >= 300000 && slow->queue_us <= slow->total_us);
+    gate_close(&s);
+}
+
 static void test_observe(void **state)
 {
     (void)state;
@@ -548,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_held_for_credits_before),
         cmocka_unit_test(test_exempt),
         cmocka_unit_test(test_exempt_that_waits_for_room),
+        cmocka_unit_test(test_wait_for_room_in_vain_is_queueing),
         cmocka_unit_test(test_observe),
         cmocka_unit_test(test_mode_changes_for_who_waits),
         cmocka_unit_test(test_stranded_slot_keeps_a_ticket),
