@@ -42,8 +42,24 @@ enum hg_conf_family_option {
 #include "app/conf.def"
     HG_CONF_FAMILY_COUNT
 };
+enum hg_conf_admin_option {
+#define HG_ADMIN(name, ...) HG_CONF_ADMIN_##name,
+#include "app/conf.def"
+    HG_CONF_ADMIN_COUNT
+};
+enum hg_conf_listen_tls_option {
+#define HG_LISTEN_TLS(name, ...) HG_CONF_LISTEN_TLS_##name,
+#include "app/conf.def"
+    HG_CONF_LISTEN_TLS_COUNT
+};
+enum hg_conf_upstream_tls_option {
+#define HG_UPSTREAM_TLS(name, ...) HG_CONF_UPSTREAM_TLS_##name,
+#include "app/conf.def"
+    HG_CONF_UPSTREAM_TLS_COUNT
+};
 
-/* A list option `x` is the fields `x` (an array) and `x_count`. */
+/* A list option `x` is the fields `x` (an array) and `x_count`; a group, a mapping in the
+   file, is one with a single element, or none. */
 #define HG_CONF_FIELD_LISTENS(name)                                                                \
     struct hg_conf_listen *name;                                                                   \
     size_t name##_count;
@@ -59,6 +75,33 @@ enum hg_conf_family_option {
 #define HG_CONF_FIELD_FAMILIES(name)                                                               \
     struct hg_conf_family *name;                                                                   \
     size_t name##_count;
+#define HG_CONF_FIELD_ADMIN(name)                                                                  \
+    struct hg_conf_admin *name;                                                                    \
+    size_t name##_count;
+#define HG_CONF_FIELD_LISTEN_TLS(name)                                                             \
+    struct hg_conf_listen_tls *name;                                                               \
+    size_t name##_count;
+#define HG_CONF_FIELD_UPSTREAM_TLS(name)                                                           \
+    struct hg_conf_upstream_tls *name;                                                             \
+    size_t name##_count;
+
+struct hg_conf_admin {
+#define HG_ADMIN(name, type, ...) HG_CONF_FIELD_##type(name)
+#include "app/conf.def"
+    unsigned lines[HG_CONF_ADMIN_COUNT];
+};
+
+struct hg_conf_listen_tls {
+#define HG_LISTEN_TLS(name, type, ...) HG_CONF_FIELD_##type(name)
+#include "app/conf.def"
+    unsigned lines[HG_CONF_LISTEN_TLS_COUNT];
+};
+
+struct hg_conf_upstream_tls {
+#define HG_UPSTREAM_TLS(name, type, ...) HG_CONF_FIELD_##type(name)
+#include "app/conf.def"
+    unsigned lines[HG_CONF_UPSTREAM_TLS_COUNT];
+};
 
 struct hg_conf_listen {
 #define HG_LISTEN(name, type, ...) HG_CONF_FIELD_##type(name)

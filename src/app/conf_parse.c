@@ -64,10 +64,30 @@ static void parse_list(struct walk *walk, const struct hg_conf_option *option, v
     }
 }
 
+/* A mapping in place of a list: its only element. */
+static void parse_group(struct walk *walk, const struct hg_conf_option *option, void *object,
+                        const yaml_node_t *node)
+{
+    enum hg_conf_scope scope = hg_conf_option_list(option);
+    void *element = calloc(1, hg_conf_scopes[scope].object_size);
+    if (!element) {
+        fault(walk, -ENOMEM);
+        return;
+    }
+    hg_conf_option_array_put(option, object, element, 1);
+    fault(walk, hg_conf_object_init(scope, element));
+    if (walk->rc != -ENOMEM)
+        parse_mapping(walk, node, scope, element);
+}
+
 static void parse_value(struct walk *walk, const struct hg_conf_option *option, void *object,
                         const yaml_node_t *node)
 {
     struct hg_conf_why why;
+    if (hg_conf_option_is_group(option)) {
+        parse_group(walk, option, object, node);
+        return;
+    }
     if (hg_conf_option_list(option) != HG_CONF_SCOPE_COUNT) {
         parse_list(walk, option, object, node);
         return;

@@ -39,7 +39,7 @@ static const char *type_of(const struct hg_conf_option *option)
     case HG_CONF_TYPE_ADDRESS:
         return "address";
     default:
-        return "list";
+        return hg_conf_option_is_group(option) ? "mapping" : "list";
     }
 }
 
@@ -69,6 +69,9 @@ static const char *const titles[HG_CONF_SCOPE_COUNT] = {
     [HG_CONF_SCOPE_UPSTREAM_SERVER] = "each entry of an upstream's servers",
     [HG_CONF_SCOPE_TENANT] = "each entry of tenants",
     [HG_CONF_SCOPE_FAMILY] = "each entry of a tenant's families",
+    [HG_CONF_SCOPE_ADMIN] = "admin",
+    [HG_CONF_SCOPE_LISTEN_TLS] = "a listener's tls",
+    [HG_CONF_SCOPE_UPSTREAM_TLS] = "an upstream's tls",
 };
 
 void hg_conf_describe(FILE *to)
@@ -117,6 +120,7 @@ static const struct shown {
     const char *text;
 } shown[] = {
     {HG_CONF_SERVER_listen, "listen:\n  - {address: 127.0.0.1:11211}\n"},
+    {HG_CONF_SERVER_admin, "admin: {address: 127.0.0.1:11280}\n"},
     {HG_CONF_SERVER_node_capacity, "node_capacity: 25000\n"},
     {HG_CONF_SERVER_upstreams, "upstreams:\n"
                                "  - {name: rows, kind: embedded}\n"
@@ -159,8 +163,12 @@ static void sample_option(FILE *to, size_t index)
     fprintf(to, "\n# %s\n", option->sentence);
     if (list != HG_CONF_SCOPE_COUNT) {
         sample_elements(to, list);
-        if (list == HG_CONF_SCOPE_UPSTREAM)
+        if (list == HG_CONF_SCOPE_LISTEN)
+            sample_elements(to, HG_CONF_SCOPE_LISTEN_TLS);
+        if (list == HG_CONF_SCOPE_UPSTREAM) {
+            sample_elements(to, HG_CONF_SCOPE_UPSTREAM_TLS);
             sample_elements(to, HG_CONF_SCOPE_UPSTREAM_SERVER);
+        }
         if (list == HG_CONF_SCOPE_TENANT)
             sample_elements(to, HG_CONF_SCOPE_FAMILY);
     } else {

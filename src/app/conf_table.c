@@ -55,6 +55,24 @@ static const struct hg_conf_option family_options[] = {
 #include "app/conf.def"
 };
 
+static const struct hg_conf_option admin_options[] = {
+#define HG_ADMIN(name, type, min, max, def, unit, when, sentence)                                  \
+    ROW(hg_conf_admin, name, type, min, max, def, unit, when, ANY, sentence)
+#include "app/conf.def"
+};
+
+static const struct hg_conf_option listen_tls_options[] = {
+#define HG_LISTEN_TLS(name, type, min, max, def, unit, when, sentence)                             \
+    ROW(hg_conf_listen_tls, name, type, min, max, def, unit, when, ANY, sentence)
+#include "app/conf.def"
+};
+
+static const struct hg_conf_option upstream_tls_options[] = {
+#define HG_UPSTREAM_TLS(name, type, min, max, def, unit, when, sentence)                           \
+    ROW(hg_conf_upstream_tls, name, type, min, max, def, unit, when, ANY, sentence)
+#include "app/conf.def"
+};
+
 #define SCOPE(noun, place, rows, object)                                                           \
     {                                                                                              \
         noun, place, rows, HG_COUNT_OF(rows), sizeof(struct object),                               \
@@ -69,6 +87,11 @@ const struct hg_conf_scope_info hg_conf_scopes[HG_CONF_SCOPE_COUNT] = {
         SCOPE("server of an upstream", "servers", upstream_server_options, hg_conf_upstream_server),
     [HG_CONF_SCOPE_TENANT] = SCOPE("tenant", "tenants", tenant_options, hg_conf_tenant),
     [HG_CONF_SCOPE_FAMILY] = SCOPE("family", "families", family_options, hg_conf_family),
+    [HG_CONF_SCOPE_ADMIN] = SCOPE("admin", "admin", admin_options, hg_conf_admin),
+    [HG_CONF_SCOPE_LISTEN_TLS] =
+        SCOPE("tls of a listener", "tls", listen_tls_options, hg_conf_listen_tls),
+    [HG_CONF_SCOPE_UPSTREAM_TLS] =
+        SCOPE("tls of an upstream", "tls", upstream_tls_options, hg_conf_upstream_tls),
 };
 
 /* Where the count of a list lies: behind its pointer, by HG_CONF_FIELD_LISTENS and its like. */
@@ -193,6 +216,12 @@ enum hg_conf_scope hg_conf_option_list(const struct hg_conf_option *option)
         return HG_CONF_SCOPE_TENANT;
     case HG_CONF_TYPE_FAMILIES:
         return HG_CONF_SCOPE_FAMILY;
+    case HG_CONF_TYPE_ADMIN:
+        return HG_CONF_SCOPE_ADMIN;
+    case HG_CONF_TYPE_LISTEN_TLS:
+        return HG_CONF_SCOPE_LISTEN_TLS;
+    case HG_CONF_TYPE_UPSTREAM_TLS:
+        return HG_CONF_SCOPE_UPSTREAM_TLS;
     default:
         return HG_CONF_SCOPE_COUNT;
     }

@@ -25,6 +25,9 @@ enum hg_conf_type {
     HG_CONF_TYPE_SERVERS,
     HG_CONF_TYPE_TENANTS,
     HG_CONF_TYPE_FAMILIES,
+    HG_CONF_TYPE_ADMIN, /* from here on: groups */
+    HG_CONF_TYPE_LISTEN_TLS,
+    HG_CONF_TYPE_UPSTREAM_TLS,
 #define HG_CONF_TYPE_OF_CHOICE(type, tag, VALUES) HG_CONF_TYPE_##type,
     HG_CONF_CHOICES(HG_CONF_TYPE_OF_CHOICE)
 #undef HG_CONF_TYPE_OF_CHOICE
@@ -39,6 +42,9 @@ enum hg_conf_scope {
     HG_CONF_SCOPE_UPSTREAM_SERVER,
     HG_CONF_SCOPE_TENANT,
     HG_CONF_SCOPE_FAMILY,
+    HG_CONF_SCOPE_ADMIN,
+    HG_CONF_SCOPE_LISTEN_TLS,
+    HG_CONF_SCOPE_UPSTREAM_TLS,
     HG_CONF_SCOPE_COUNT
 };
 
@@ -88,7 +94,8 @@ const struct hg_conf_option *hg_conf_option_find(enum hg_conf_scope scope, const
 void hg_conf_option_unknown(enum hg_conf_scope scope, const char *name, struct hg_conf_why *why);
 /* The option of the server scope that gives this one its default, or NULL. */
 const struct hg_conf_option *hg_conf_option_inherits(const struct hg_conf_option *option);
-/* For the list types: the scope of the elements; HG_CONF_SCOPE_COUNT for any other type. */
+/* For the list types and groups: the scope of the elements; HG_CONF_SCOPE_COUNT for any other type.
+ */
 enum hg_conf_scope hg_conf_option_list(const struct hg_conf_option *option);
 /* The index of the option's line in the object's `lines`. */
 unsigned *hg_conf_option_line(enum hg_conf_scope scope, const struct hg_conf_option *option,
@@ -98,6 +105,12 @@ void *hg_conf_option_array(const struct hg_conf_option *option, const void *obje
                            size_t *ret_count);
 void hg_conf_option_array_put(const struct hg_conf_option *option, void *object, void *array,
                               size_t count);
+
+/* Whether it is a mapping in the file: a list of one element, or none. */
+static inline bool hg_conf_option_is_group(const struct hg_conf_option *option)
+{
+    return option->type >= HG_CONF_TYPE_ADMIN && option->type <= HG_CONF_TYPE_UPSTREAM_TLS;
+}
 
 /* Whether the field is a string of its own. */
 static inline bool hg_conf_option_is_text(const struct hg_conf_option *option)

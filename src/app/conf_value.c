@@ -213,8 +213,11 @@ void hg_conf_value_accepts(const struct hg_conf_option *option, char *ret, size_
         snprintf(ret, size, "HOST:PORT, [IPV6]:PORT, unix:PATH, /PATH");
         return;
     default:
-        snprintf(ret, size, "a list of %" PRIu64 " to %" PRIu64 " entries", option->min,
-                 option->max);
+        if (hg_conf_option_is_group(option))
+            snprintf(ret, size, "a mapping");
+        else
+            snprintf(ret, size, "a list of %" PRIu64 " to %" PRIu64 " entries", option->min,
+                     option->max);
         return;
     }
 }
@@ -347,7 +350,8 @@ static char *bytes_text(uint64_t value)
     return asprintf(&text, "%" PRIu64, value) < 0 ? NULL : text;
 }
 
-/* `[127.0.0.1:11211, /run/headgate.sock 0660]`, and the like for the other lists. */
+/* `[127.0.0.1:11211, /run/headgate.sock 0660]`, `{127.0.0.1:11280}` of a group, and the like for
+ * the other lists. */
 static char *list_text(const struct hg_conf_option *option, const void *object)
 {
     enum hg_conf_scope scope = hg_conf_option_list(option);
@@ -358,17 +362,21 @@ static char *list_text(const struct hg_conf_option *option, const void *object)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    fputc('[', to);
+    fputc(hg_conf_option_is_group(option) ? '{' : '[', to);
     /* The elements of these lists are told by name elsewhere; of the others, every option is shown.
      */
     shown = scope == HG_CONF_SCOPE_UPSTREAM || scope == HG_CONF_SCOPE_TENANT ? 1 : info->count;
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < shown; j++) {
             char *part = hg_conf_value_text(&info->options[j], array + i * info->object_size);
+            if (part && strcmp(part, "{}") == 0) { /* a group that is not there */
+                free(part);
+                continue;
+            }
             fprintf(to, "%s%s", j ? " " : i ? ", " : "", part ? part : "?");
             free(part);
         }
-    fputc(']', to);
+    fputc(hg_conf_option_is_group(option) ? '}' : ']', to);
     if (fclose(to) != 0) {
         free(text);
         return NULL;

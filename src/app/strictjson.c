@@ -156,8 +156,10 @@ static int set_list(const struct hg_conf_option *option, void *object, const jso
                     struct hg_conf_why *why)
 {
     enum hg_conf_scope scope = hg_conf_option_list(option);
-    size_t size = hg_conf_scopes[scope].object_size, count = json_array_size(value);
-    if (!json_is_array(value) || count < option->min || count > option->max) {
+    bool group = hg_conf_option_is_group(option);
+    size_t size = hg_conf_scopes[scope].object_size, count = group ? 1 : json_array_size(value);
+    if (!(group ? json_is_object(value) : json_is_array(value)) || count < option->min ||
+        count > option->max) {
         char accepts[256];
         hg_conf_value_accepts(option, accepts, sizeof accepts);
         hg_strictjson_refuse(option->name, value, accepts, why);
@@ -171,7 +173,8 @@ static int set_list(const struct hg_conf_option *option, void *object, const jso
     for (size_t i = 0; !rc && i < count; i++) {
         rc = hg_conf_object_init(scope, array + i * size);
         if (!rc)
-            rc = set_element(scope, array + i * size, json_array_get(value, i), why);
+            rc =
+                set_element(scope, array + i * size, group ? value : json_array_get(value, i), why);
     }
     return rc;
 }
@@ -193,23 +196,34 @@ int hg_strictjson_set(const struct hg_conf_option *option, void *object, const j
     return -EINVAL;
 }
 
+/* An object of what was given, in list or group. */
+static json_t *get_element(enum hg_conf_scope scope, const void *element)
+{
+    const struct hg_conf_scope_info *info = &hg_conf_scopes[scope];
+    json_t *values = json_object();
+    bool ok = values != NULL;
+    for (size_t j = 0; ok && j < info->count; j++)
+        if (*hg_conf_option_line(scope, &info->options[j], element))
+            ok = json_object_set_new(values, info->options[j].name,
+                                     hg_strictjson_get(&info->options[j], element)) == 0;
+    if (ok)
+        return values;
+    json_decref(values);
+    return NULL;
+}
+
 static json_t *get_list(const struct hg_conf_option *option, const void *object)
 {
     enum hg_conf_scope scope = hg_conf_option_list(option);
     const struct hg_conf_scope_info *info = &hg_conf_scopes[scope];
     size_t count;
     const char *array = hg_conf_option_array(option, object, &count);
+    if (hg_conf_option_is_group(option))
+        return count > 0 ? get_element(scope, array) : json_null();
     json_t *list = json_array();
     bool ok = list != NULL;
-    for (size_t i = 0; ok && i < count; i++) {
-        const void *element = array + i * info->object_size;
-        json_t *values = json_object();
-        ok = json_array_append_new(list, values) == 0;
-        for (size_t j = 0; ok && j < info->count; j++)
-            if (*hg_conf_option_line(scope, &info->options[j], element))
-                ok = json_object_set_new(values, info->options[j].name,
-                                         hg_strictjson_get(&info->options[j], element)) == 0;
-    }
+    for (size_t i = 0; ok && i < count; i++)
+        ok = json_array_append_new(list, get_element(scope, array + i * info->object_size)) == 0;
     if (ok)
         return list;
     json_decref(list);

@@ -206,7 +206,7 @@ static void test_a_wrong_name_brings_the_likely_one_and_all(void **state)
     assert_string_equal(why.text, "unknown option 'adress', did you mean 'address' (accepted: "
                                   "address, mode)");
     hg_conf_option_unknown(HG_CONF_SCOPE_LISTEN, "zzzzzz", &why);
-    assert_string_equal(why.text, "unknown option 'zzzzzz' (accepted: address, mode)");
+    assert_string_equal(why.text, "unknown option 'zzzzzz' (accepted: address, mode, tls)");
     static const struct {
         enum hg_conf_scope scope;
         const char *name, *meant;
