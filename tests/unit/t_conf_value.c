@@ -204,7 +204,7 @@ static void test_a_wrong_name_brings_the_likely_one_and_all(void **state)
     struct hg_conf_why why;
     hg_conf_option_unknown(HG_CONF_SCOPE_LISTEN, "adress", &why);
     assert_string_equal(why.text, "unknown option 'adress', did you mean 'address' (accepted: "
-                                  "address, mode)");
+                                  "address, mode, tls)");
     hg_conf_option_unknown(HG_CONF_SCOPE_LISTEN, "zzzzzz", &why);
     assert_string_equal(why.text, "unknown option 'zzzzzz' (accepted: address, mode, tls)");
     static const struct {
