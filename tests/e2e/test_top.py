@@ -298,7 +298,7 @@ def test_the_terminal_is_as_it_was(daemon):
         shell.expect("throttled")
         shell.send("q")
         shell.expect(r"\x1b\[\?1049l")
-        for mode in ("icanon", "icrnl", "onlcr", " echo "):
+        for mode in ("icrnl", "onlcr", "icanon", " echo "):
             shell.expect(r"(-?)" + mode if mode[0] != " " else r"([ -])echo ")
             assert shell.match.group(1).strip() == b"", mode
     finally:
