@@ -71,6 +71,8 @@ struct hg_link *hg_pool_add_link(struct hg_pool *pool)
     if (link == NULL)
         return NULL;
     link->server = pool->server->address;
+    link->uptls = pool->conf->uptls;
+    link->host = pool->server->host;
     link->keepalive_s = pool->conf->keepalive_s;
     link->identity = pool->identity;
     link->pool_index = pool->link_count;
