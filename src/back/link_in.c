@@ -240,7 +240,8 @@ void hg_link_receive(struct hg_link *link)
     if (HG_UNLIKELY(link->tls != NULL && n > 0 && filled))
         hg_hub_wake_later(link->hub, &link->wake); /* what is decrypted already, no event tells */
     if (HG_UNLIKELY(n <= 0 && n != -EAGAIN)) {
-        hg_link_end(link, HG_LINK_CLOSED, (int)n);
+        bool is_refused = n == -EPROTO && link->tls != NULL && hg_link_tls_is_refused(link);
+        hg_link_end(link, is_refused ? HG_LINK_TLS_FAILED : HG_LINK_CLOSED, (int)n);
         return;
     }
     if (link->state == HG_LINK_DRAINING && link->head == link->tail)

@@ -27,6 +27,8 @@ void hg_link_tls_begin(struct hg_link *link);
 void hg_link_tls_step(struct hg_link *link);
 /* The handshake failed: tells why, and counts it. */
 void hg_link_tls_tell(struct hg_link *link, const char *why);
+/* TLS broke off: is it the answer to our certificate, or to our having none? Then it is told. */
+bool hg_link_tls_is_refused(struct hg_link *link);
 /* As readv; *ret_more: there is more, or an end or an error, that no event may tell of. */
 HG_MUST_USE ssize_t hg_link_tls_read(struct hg_link *link, const struct iovec *iov, int count,
                                      bool *ret_more);

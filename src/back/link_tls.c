@@ -67,6 +67,16 @@ void hg_link_tls_begin(struct hg_link *link)
         hg_link_tls_step(link);
 }
 
+bool hg_link_tls_is_refused(struct hg_link *link)
+{
+    if (link->state == HG_LINK_HANDSHAKE && !link->live) {
+        hg_link_tls_tell(link, hg_tls_why(link->tls));
+        return true;
+    }
+    hg_log_warn("server=%s msg=\"TLS broke off: %s\"", link->server, hg_tls_why(link->tls));
+    return false;
+}
+
 ssize_t hg_link_tls_read(struct hg_link *link, const struct iovec *iov, int count, bool *ret_more)
 {
     size_t total = 0;

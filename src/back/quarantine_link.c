@@ -128,7 +128,7 @@ static void begin(struct hg_quarantine *quarantine, struct hg_pool *pool)
     link->identity = pool->identity;
     quarantine->link = link;
     quarantine->since_us = domain->hub->loop->now_us;
-    hg_link_connect(link, &quarantine->addrs, pool->in_doubt);
+    hg_link_connect(link, &quarantine->addrs, pool->in_doubt || link->uptls != NULL);
 }
 
 void hg_quarantine_prepare(struct hg_quarantine *quarantine, struct hg_pool *pool)

@@ -85,11 +85,23 @@ static void publish(struct hg_rediscluster_store *store, const struct hg_slots *
     hg_rediscluster_adopt(store);
 }
 
+static struct hg_server *find_server(const struct hg_rediscluster_store *store, const char *address)
+{
+    const struct hg_upstream_shared *upstream = store->shared->upstream;
+    for (uint32_t i = 0; i < hg_upstream_count_servers(upstream); i++)
+        if (strcmp(upstream->servers[i].address, address) == 0)
+            return &upstream->servers[i];
+    return NULL;
+}
+
 static void on_asked(struct hg_slotsask *ask, const struct hg_slots *slots, const char *from,
                      const char *why)
 {
     struct hg_rediscluster_store *store = ask->asker;
     if (slots != NULL) {
+        struct hg_server *server = find_server(store, from);
+        if (server != NULL)
+            hg_server_note_error(server, "");
         publish(store, slots, from);
         return;
     }
@@ -107,18 +119,15 @@ static void on_useless(struct hg_slotsask *ask, const char *candidate, const cha
                        bool for_tls)
 {
     const struct hg_rediscluster_store *store = ask->asker;
-    const struct hg_upstream_shared *upstream = store->shared->upstream;
+    struct hg_server *server = find_server(store, candidate);
     char text[HG_SERVER_ERROR_BYTES];
+    if (server == NULL)
+        return;
     snprintf(text, sizeof text, "cannot ask for the slots: %.200s", why);
-    for (uint32_t i = 0; i < hg_upstream_count_servers(upstream); i++) {
-        struct hg_server *server = &upstream->servers[i];
-        if (strcmp(server->address, candidate) != 0)
-            continue;
-        hg_server_note_error(server, text);
-        if (for_tls)
-            hg_upstream_count(&server->counters[store->redis.remote.worker],
-                              HG_UPSTREAM_TLS_FAILURES, 1);
-    }
+    hg_server_note_error(server, text);
+    if (for_tls)
+        hg_upstream_count(&server->counters[store->redis.remote.worker], HG_UPSTREAM_TLS_FAILURES,
+                          1);
 }
 
 /* Whom to ask, best first: who was named last, members that are not out, the configuration's

@@ -56,15 +56,26 @@ static void finish(struct hg_slotsask *ask, const struct hg_slots *slots)
     hg_slotsreply_free(reply);
 }
 
-/* The candidate is of no use. */
-static void give_up(struct hg_slotsask *ask, const char *why)
+static void give_up_for(struct hg_slotsask *ask, const char *why, bool for_tls)
 {
-    bool for_tls = ask->tls != NULL && !ask->connected;
     if (ask->on_useless != NULL)
         ask->on_useless(ask, candidate(ask), why, for_tls);
     snprintf(ask->why, sizeof ask->why, "'%s': %s", candidate(ask), why);
     let_go(ask);
     try_next(ask);
+}
+
+/* The candidate is of no use. */
+static void give_up(struct hg_slotsask *ask, const char *why)
+{
+    give_up_for(ask, why, false);
+}
+
+static void give_up_tls(struct hg_slotsask *ask, const char *reason)
+{
+    char why[HG_TLS_WHY_BYTES];
+    snprintf(why, sizeof why, "TLS failed: %.200s", reason);
+    give_up_for(ask, why, true);
 }
 
 static void put(struct hg_out *out, const char *text)
@@ -120,7 +131,6 @@ static void send_rest(struct hg_slotsask *ask)
 /* Goes on with the handshake of TLS; then asks. */
 static void shake(struct hg_slotsask *ask)
 {
-    char why[HG_TLS_WHY_BYTES + 16];
     switch (hg_tls_handshake(ask->tls)) {
     case HG_TLS_WANT_READ:
         break;
@@ -129,11 +139,11 @@ static void shake(struct hg_slotsask *ask)
         break;
     case HG_TLS_DONE:
         ask->connected = true;
+        event_active(&ask->read_event, EV_READ, 0); /* a complaint may be in TLS' room already */
         send_rest(ask);
         break;
     case HG_TLS_FAILED:
-        snprintf(why, sizeof why, "TLS failed: %s", hg_tls_why(ask->tls));
-        give_up(ask, why);
+        give_up_tls(ask, hg_tls_why(ask->tls));
         break;
     }
 }
@@ -172,6 +182,10 @@ static void receive(struct hg_slotsask *ask)
         ssize_t n = read_some(ask, bytes);
         if (n == -EAGAIN)
             return;
+        if (n == -EPROTO && ask->tls != NULL) {
+            give_up_tls(ask, hg_tls_why(ask->tls));
+            return;
+        }
         if (n <= 0) {
             give_up(ask, n == 0 ? "connection closed" : strerror((int)-n));
             return;
@@ -322,6 +336,8 @@ static void on_time(struct hg_timer *timer)
         return;
     if (ask->next == 0)
         try_next(ask);
+    else if (ask->tls != NULL && !ask->connected)
+        give_up_tls(ask, "no answer in time");
     else
         give_up(ask, "no answer in time");
 }
