@@ -29,6 +29,7 @@ libapp_a_SOURCES += src/app/conf_table.h
 libapp_a_SOURCES += src/app/conf_tickets.c
 libapp_a_SOURCES += src/app/conf_tree.c
 libapp_a_SOURCES += src/app/conf_type.h
+libapp_a_SOURCES += src/app/conf_uptls.c
 libapp_a_SOURCES += src/app/conf_value.c
 libapp_a_SOURCES += src/app/dialogue.c
 libapp_a_SOURCES += src/app/dialogue.h
