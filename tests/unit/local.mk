@@ -511,3 +511,10 @@ tests_unit_t_embedded_copy_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 tests_unit_t_embedded_check_SOURCES = tests/unit/t_embedded_check.c tests/unit/embeddedhelp.h
 tests_unit_t_embedded_check_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_embedded_check_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+# TLS
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_tls
+endif
+tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlshelp.h
+tests_unit_t_tls_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tls_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)
