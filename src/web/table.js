@@ -8,8 +8,11 @@
 // The rows are grids, so that they can be cards on a narrow screen (headgate.css); since that takes
 // from a table what it is for those who do not see it, the roles are said.
 
-import {make, setClass, setHidden, setText} from './dom.js';
+import {make, setClass, setHidden, setStyle, setText} from './dom.js';
 import {plural} from './format.js';
+
+const FEW = 6; // rows at first where each is a card
+const narrow = matchMedia('(max-width: 50rem)'); // as in headgate.css
 
 const collator = new Intl.Collator('en', {numeric: true});
 
@@ -142,7 +145,8 @@ export class Table {
     }
 
     draw(asked) {
-        const {id, limit, name, empty} = this.options;
+        const {id, name, empty} = this.options;
+        const limit = narrow.matches ? Math.min(FEW, this.options.limit) : this.options.limit;
         const wanted = this.wanted();
         let shown = this.all ? wanted : wanted.slice(0, limit);
         if (!asked && this.isHeld) {
@@ -221,19 +225,13 @@ export function drawBar(cell, className, parts, marks = []) {
     const bound = value => Math.max(0, Math.min(100, value || 0)).toFixed(1) + '%';
     parts.forEach((part, i) => {
         setClass(bar.children[i], part.className);
-        bar.children[i].style.left = '';
-        setStyleWidth(bar.children[i], bound(part.percent));
+        setStyle(bar.children[i], 'left', '');
+        setStyle(bar.children[i], 'width', bound(part.percent));
     });
     marks.forEach((mark, i) => {
         const node = bar.children[parts.length + i];
         setClass(node, 'mark');
-        node.style.width = '';
-        node.style.left = bound(mark);
+        setStyle(node, 'width', '');
+        setStyle(node, 'left', bound(mark));
     });
-}
-
-function setStyleWidth(node, value) {
-    if (node.style.width !== value) {
-        node.style.width = value;
-    }
 }

@@ -1,7 +1,7 @@
 // upstreams - the stores: breakers, connections of the pool, tickets
 // SPDX-License-Identifier: BSD-3-Clause
 
-import {make, setTag, setText} from './dom.js';
+import {make, setTag, setText, setTitle} from './dom.js';
 import {bytes, count} from './format.js';
 import {drawBar, Table} from './table.js';
 import {serversOf} from './words.js';
@@ -23,7 +23,7 @@ export class Upstreams {
             columns: [
                 {id: 'address', title: 'Server', value: row => row.address, show: showAddress},
                 {id: 'upstream', title: 'Upstream', value: row => row.upstream, text: row => row.upstream},
-                {id: 'breaker', title: 'Breaker', number: false, value: row => ['closed', 'half-open', 'open'].indexOf(row.breaker), show: showBreaker},
+                {id: 'breaker', title: 'Breaker', value: row => ['closed', 'half-open', 'open'].indexOf(row.breaker), show: showBreaker},
                 {id: 'requests', title: 'Requests/s', number: true, value: row => row.requests_per_s, text: row => count(row.requests_per_s)},
                 {id: 'errors', title: 'Errors/s', number: true, value: row => row.errors_per_s, show: showErrors},
                 {id: 'connections', title: 'Conns', hint: 'Connections of the pool that are open', number: true, value: row => row.connections, text: row => count(row.connections)},
@@ -83,10 +83,15 @@ function fillCard(card, upstream) {
     }
     const notes = [upstream.kind];
     if (upstream.control) {
-        notes.push(upstream.control + ' tickets');
+        notes.push(upstream.control);
     }
     if (upstream.evicting) {
         notes.push(count(upstream.evicting) + ' keys evicted');
+    }
+    for (const server of serversOf(upstream)) {
+        if (server.max_bytes) { // an embedded store's file
+            notes.push(bytes(server.used_bytes) + ' of ' + bytes(server.max_bytes), count(server.items) + ' items');
+        }
     }
     setText(card.about, notes.join(', '));
     for (const [what, row] of Object.entries(card.tickets)) {
@@ -96,11 +101,9 @@ function fillCard(card, upstream) {
     }
 }
 
-/* An embedded store is one server, its file, and has a size. */
 function showAddress(cell, row) {
-    const size = row.max_bytes ? ' (' + bytes(row.used_bytes) + ' of ' + bytes(row.max_bytes) + ', ' + count(row.items) + ' items)' : '';
-    setText(cell, row.address + size);
-    cell.title = row.address;
+    setText(cell, row.address);
+    setTitle(cell, row.address);
 }
 
 function showBreaker(cell, row) {
