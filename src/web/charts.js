@@ -13,6 +13,8 @@ const HEIGHT_PX = 112;
 const LINES = 5; // tenants in a chart: more cannot be told apart
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4]];
 const CURSOR = 'headgate';
+const LEAST = 5;   // top of a scale where there is next to nothing, so that it lies at the bottom
+const ROOM = 1.08; // above the highest
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -20,7 +22,7 @@ const css = name => getComputedStyle(document.documentElement).getPropertyValue(
 const CHARTS = [
     {title: 'Requests/s', format: count, lines: history => plain(history, [
         ['served', 'served_per_s', '--line-1', 0], ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
-    {title: 'Latency', format: microseconds, lines: history => plain(history, [
+    {title: 'Latency', format: microseconds, least: 1000, lines: history => plain(history, [
         ['p50', 'p50_us', '--line-1', 0], ['p99', 'p99_us', '--line-4', 1]])},
     {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog', lines: history => plain(history, [
         ['held for credits', 'held', '--line-2', 0], ['in line for tickets', 'queued', '--line-4', 1]])},
@@ -127,7 +129,7 @@ class Chart {
             width: Math.max(50, Math.floor(this.place.clientWidth)), height: HEIGHT_PX,
             legend: {show: false}, padding: [6, 8, 0, 0],
             cursor: {y: false, drag: {x: false, y: false}, sync: {key: CURSOR}, points: {size: 6}},
-            scales: {x: {time: true}, y: {range: (u, min, max) => [0, niceTop(max)]}},
+            scales: {x: {time: true}, y: {range: (u, min, max) => [0, Math.max(max * ROOM, this.what.least || LEAST)]}},
             axes: [{...axis, size: 22, space: 70, values: (u, times) => times.map(time => clock(time).slice(0, 5))},
                    {...axis, size: 58, space: 28, values: (u, values) => values.map(this.what.format)}],
             series: [{}, ...this.lines.map(line => ({stroke: () => css(line.colour), width: 1.5, dash: DASHES[line.dash], points: {show: false}}))],
@@ -183,11 +185,6 @@ class Chart {
     redraw() {
         this.plot?.redraw(false);
     }
-}
-
-/* A quiet line lies at the bottom and not in the middle; a little room above the highest. */
-function niceTop(max) {
-    return max > 0 ? max * 1.08 : 1;
 }
 
 export class Charts {

@@ -31,6 +31,7 @@ const views = {
 };
 let charts = null; // made when the page is visible, since it needs its widths
 let shownAt = 0;   // the server's time of what is shown, in seconds; 0: nothing yet
+let version = '';  // of the server
 let lostSince = 0; // performance.now() of the first vain try
 
 // ---- the state ----
@@ -91,6 +92,11 @@ function showData(parts) {
         setHidden(byId('lost'), true);
         byId('page').classList.remove('stale');
     }
+    if (version && version !== status.version) {
+        location.reload(); // another version's page goes with it
+        return;
+    }
+    version = status.version;
     setHidden(byId('login'), true);
     setHidden(byId('page'), false);
     attempt(() => history.add(parts.history));

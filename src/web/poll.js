@@ -32,6 +32,7 @@ export class Poll {
         this.stopped = false; // until a token is given
         this.timer = 0;
         this.running = false;
+        this.well = false; // the last round was answered
         document.addEventListener('visibilitychange', () => this.wake());
     }
 
@@ -58,16 +59,21 @@ export class Poll {
         const patience = setTimeout(() => abort.abort(), PATIENCE_MS);
         this.running = true;
         try {
+            if (!this.well) {
+                await get('api/status.json', abort.signal); // one vain try, not six
+            }
             const paths = PARTS.map(part => 'api/' + part + '.json');
             paths.push('api/history.json?since=' + this.since());
             const answers = await Promise.all(paths.map(path => get(path, abort.signal)));
             const parts = {history: answers.pop()};
             PARTS.forEach((part, i) => { parts[part] = answers[i]; });
+            this.well = true;
             if (!this.frozen) {
                 this.tell.data(parts);
             }
         } catch (error) {
             abort.abort();
+            this.well = false;
             if (error instanceof NoToken) {
                 this.stopped = true;
                 this.tell.token();

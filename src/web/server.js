@@ -43,7 +43,7 @@ export class Tiles {
         set('In line', count(last(series.queued)), alarm(last(series.queued), 'warn'));
         set('Connections', count(status.connections));
         set('Units/s', count(status.units_per_s));
-        set('Free pool', units(status.free_pool ?? (status.node_capacity === null ? null : NONE)));
+        set('Free pool', status.free_pool === null ? '∞' : count(status.free_pool));
     }
 }
 

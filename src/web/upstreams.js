@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 import {make, setTag, setText, setTitle} from './dom.js';
-import {bytes, count} from './format.js';
+import {bytes, count, plural} from './format.js';
 import {drawBar, Table} from './table.js';
 import {serversOf} from './words.js';
 
@@ -86,7 +86,7 @@ function fillCard(card, upstream) {
         notes.push(upstream.control);
     }
     if (upstream.evicting) {
-        notes.push(count(upstream.evicting) + ' keys evicted');
+        notes.push(plural(upstream.evicting, 'key evicted', 'keys evicted'));
     }
     for (const server of serversOf(upstream)) {
         if (server.max_bytes) { // an embedded store's file
