@@ -84,7 +84,6 @@ libapp_a_SOURCES += src/app/users.c
 libapp_a_SOURCES += src/app/users.h
 libapp_a_SOURCES += src/app/users_build.h
 libapp_a_SOURCES += src/app/users_parse.c
-libapp_a_SOURCES += src/app/webfiles.c
 libapp_a_SOURCES += src/app/webfiles.h
 libapp_a_SOURCES += src/app/yamldoc.c
 libapp_a_SOURCES += src/app/yamldoc.h
