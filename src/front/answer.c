@@ -316,21 +316,19 @@ enum hg_outcome hg_answer_outcome(uint16_t status)
     }
 }
 
-/* Without XERROR a client knows none of ours from 0xff00 on. */
-static uint16_t plain_status(uint16_t status)
+uint16_t hg_answer_plain_status(uint32_t features, uint16_t status)
 {
-    switch (status) {
-    case HG_STATUS_QUEUE_FULL:
-        return HG_STATUS_EBUSY;
-    default:
-        return status >= 0xff00 ? HG_STATUS_ETMPFAIL : status;
-    }
+    const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
+    if (HG_LIKELY(status < 0xff00 && status != HG_STATUS_BUCKET_PAUSED))
+        return status;
+    if ((features & named) != 0)
+        return status;
+    return status == HG_STATUS_QUEUE_FULL ? HG_STATUS_EBUSY : HG_STATUS_ETMPFAIL;
 }
 
 uint16_t hg_answer_visible_status(const struct hg_request *request, uint16_t status)
 {
-    const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
-    return status >= 0xff00 && (request->features & named) == 0 ? plain_status(status) : status;
+    return hg_answer_plain_status(request->features, status);
 }
 
 uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode_row *row,

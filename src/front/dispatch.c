@@ -358,12 +358,26 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
 
 struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket)
 {
-    if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
+    switch (atomic_load((_Atomic int *)&bucket->state)) {
+    case HG_BUCKET_DELETED:
         return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
                                    "the bucket was deleted: select another", HG_SPAN_NONE,
                                    HG_SPAN_NONE};
-    return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_NO_BUCKET,
-                               "the bucket is disabled", HG_SPAN_NONE, HG_SPAN_NONE};
+    case HG_BUCKET_DISABLED:
+        return (struct hg_refusal){
+            HG_STATUS_EACCESS, HG_OUTCOME_DISABLED, "the bucket is disabled by its operator",
+            HG_SPAN_LIT("\"limit\":\"state\",\"state\":\"disabled\""), HG_SPAN_NONE};
+    case HG_BUCKET_ORPHAN:
+        return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_PAUSED,
+                                   "the bucket is disabled: its upstream is gone", HG_SPAN_NONE,
+                                   HG_SPAN_NONE};
+    default: /* also one that has just been resumed: a client that comes again is served */
+        return (struct hg_refusal){
+            HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_PAUSED,
+            "the bucket is paused by its operator: try again later",
+            HG_SPAN_LIT("\"limit\":\"state\",\"state\":\"paused\",\"retry_after_ms\":1000"),
+            HG_SPAN_NONE};
+    }
 }
 
 /* The wait of the last request is over: its frame is there again. */
@@ -458,7 +472,8 @@ bool hg_dispatch_may(struct hg_session *session, const struct hg_frame *frame, u
     struct hg_bucket *bucket = session->lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
         struct hg_refusal refusal = hg_dispatch_ended(bucket);
-        refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
+        refusal.status = hg_answer_plain_status(session->features, refusal.status);
+        hg_dispatch_say(session, frame, &refusal);
         return false;
     }
     *ret_rights = session->privileges;

@@ -86,7 +86,7 @@ struct hg_worker {
     _Atomic bool tick_posted;
     _Atomic unsigned load; /* connections given and not yet closed */
 
-#define HG_WORKER_STAT(name, text) hg_counter name;
+#define HG_WORKER_STAT(name, kind, text) hg_counter name;
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     hg_counter outcomes[HG_OUTCOMES];
