@@ -44,6 +44,7 @@ static void fill_settings(struct hg_front_settings *to, const struct hg_conf *co
         .request_deadline_us = conf->request_deadline_ms * 1000,
         .throttle_max_wait_us = conf->throttle_max_wait_ms * 1000,
         .slow_request_us = conf->slow_request_ms * 1000,
+        .trace_sample = (uint32_t)conf->trace_sample,
         .read_unit_bytes = (uint32_t)conf->read_unit_bytes,
         .write_unit_bytes = (uint32_t)conf->write_unit_bytes,
         .login_required = hg_users_login_required(users),

@@ -60,7 +60,7 @@ struct hg_lane {
     struct hg_hotshare *hot;       /* its hot keys of this epoch; NULL: nothing was counted yet */
     struct hg_hotlist *hot_list;   /* its throttled keys; NULL: none */
     struct hg_bindthrottle *binds; /* its evicted keys; NULL: none */
-#define HG_LANE(name, text) hg_counter name;
+#define HG_LANE(name, kind, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter outcomes[HG_OUTCOMES];
