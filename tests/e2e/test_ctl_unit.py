@@ -316,6 +316,7 @@ def test_unset_everything():
             (Op.SET_BUCKET_DATA_LIMIT, b"shop", b"\0\0"),
             (Op.SET_PARAM, b"tenant.shop.reserved", b""),
             (Op.SET_PARAM, b"tenant.shop.hard_limit", b""),
+            (Op.SET_PARAM, b"tenant.shop.state", b""),
             (Op.SET_PARAM, b"tenant.shop.kv_hotkey_throttle_threshold", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_mode", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
