@@ -326,7 +326,7 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.bind_min_bytes", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 9
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 10
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
         keys = [frame.key.decode() for frame in server.sent]
