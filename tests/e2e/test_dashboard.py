@@ -114,10 +114,10 @@ def page(browser, night):
 
 
 def attention(browser):
-    """{who: text} of the list below the sentence."""
-    return browser.run("return Object.fromEntries([...document.querySelectorAll('#attention li')]"
-                       ".filter(item => item.querySelector('.who'))"
-                       ".map(item => [item.querySelector('.who').textContent, item.querySelector('.what').textContent]))")
+    """{(what is the matter, who): why} of the list below the sentence."""
+    return {(tag.split(" ", 1)[1], who): why for tag, who, why in browser.run(
+        "return [...document.querySelectorAll('#attention li')]"
+        ".map(item => [...item.children].map(part => part.textContent))")}
 
 
 def test_idle(page, night):
@@ -135,7 +135,7 @@ def test_flood(page, night):
     with night.flood():
         page.wait(lambda: "tenant is throttled" in page.text("#sentence") or
                   "tenants are throttled" in page.text("#sentence"), SHOWN_S, "a throttled tenant")
-        said = page.wait(lambda: attention(page).get("noisy"), SHOWN_S, "noisy in the list")
+        said = page.wait(lambda: attention(page).get(("throttled", "noisy")), SHOWN_S, "noisy in the list")
         assert "hard limit" in said and str(LIMIT) in said.replace(",", ""), said
         row = page.row("#tenants", "noisy")
         assert row["State"].endswith("throttled") and row["Hard limit"] == str(LIMIT), row
@@ -226,7 +226,7 @@ def test_breaker(page, night):
                   "requests at the server")
         night.caches[1].kill()
         page.wait(lambda: "1 breaker is open" in page.text("#sentence"), SHOWN_S, "the open breaker")
-        assert where in attention(page)["breaks"], attention(page)
+        assert where in attention(page)["breaker open", "breaks"], attention(page)
         assert page.row("#upstreams", where)["Breaker"].endswith("open")
         assert page.row("#upstreams", night.caches[0].where)["Breaker"].endswith("closed")
         assert page.run("return document.querySelector('#state').classList.contains('bad')")
@@ -346,11 +346,11 @@ def test_parts(page):
             gap.add(one(12, [10, 11], [1, 2]));
             result.since = gap.since;
             gap.add(one(14, [11, 12, 14], [2, 3, 4]));
-            result.gap = [gap.time, gap.series.held];
+            result.gap = structuredClone([gap.time, gap.series.held]);
             gap.add(one(15, [15], [5], {shop: {units_per_s: [7]}}));
-            result.newcomer = [gap.since, gap.groups.tenants.shop.units_per_s];
+            result.newcomer = structuredClone([gap.since, gap.groups.tenants.shop.units_per_s]);
             gap.add(one(16, [14, 15, 16], [4, 5, 6], {shop: {units_per_s: [6, 7, 8]}}));
-            result.whole = [gap.since, gap.time, gap.groups.tenants.shop.units_per_s];
+            result.whole = structuredClone([gap.since, gap.time, gap.groups.tenants.shop.units_per_s]);
             gap.add(one(5, [4, 5], [1, 1], {}));
             result.back = gap.time;
 
