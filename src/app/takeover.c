@@ -103,7 +103,13 @@ int hg_takeover_begin(struct hg_takeover *takeover, const struct hg_conf *conf,
     }
     if (rc != 0)
         return complain(rc, path);
-    rc = ask(takeover, inherit);
+    if (inherit->count > 0) {
+        fprintf(stderr, "headgate: cannot take over: LISTEN_FDS passes sockets already (accepted: "
+                        "either --take-over or LISTEN_FDS)\n");
+        rc = -EINVAL;
+    } else {
+        rc = ask(takeover, inherit);
+    }
     if (rc != 0)
         hg_takeover_cancel(takeover);
     else
