@@ -296,3 +296,11 @@ tests_flow_t_gate_random_LDADD = $(HG_STAGE_LIBS)
 tests_flow_t_evict_house_SOURCES = tests/flow/t_evict_house.c $(EVICTSCENE)
 tests_flow_t_evict_house_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_evict_house_LDADD = $(HG_HOT_FLOW_LIBS)
+
+# Connections of a server that is going
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_leave
+endif
+tests_flow_t_leave_SOURCES = tests/flow/t_leave.c
+tests_flow_t_leave_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_leave_LDADD = $(HG_STAGE_LIBS)
