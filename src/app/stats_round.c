@@ -88,8 +88,8 @@ static void add_slow(struct hg_job *job, const struct hg_worker *worker, uint64_
     hg_job_stat(job, name,
                 "time=%llu op=%s bucket=%s key=%s%s total_us=%u throttle_us=%u queue_us=%u "
                 "backend_us=%u outcome=%s server=%s",
-                (unsigned long long)entry->wall_s, hg_op_rows[entry->op].name,
-                entry->bucket, hg_escape(key, sizeof key, hg_span(entry->key, shown)),
+                (unsigned long long)entry->wall_s, hg_op_rows[entry->op].name, entry->bucket,
+                hg_escape(key, sizeof key, hg_span(entry->key, shown)),
                 shown < entry->key_len ? "..." : "", entry->total_us, entry->throttle_us,
                 entry->queue_us, entry->backend_us, hg_outcome_rows[entry->outcome].name,
                 entry->server[0] != '\0' ? entry->server : "-");

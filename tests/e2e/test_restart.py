@@ -516,14 +516,17 @@ def test_sigusr2_and_what_has_changed_in_listen():
             still_serves(daemon, pid)
         finally:
             os.kill(pid, signal.SIGTERM)
-        poll(lambda: not os.path.exists("/proc/%d" % pid) or state_of(pid) == "Z", 10,
-             what="its end")
+        poll(lambda: not serves_still(pid), 10, what="its end")
         assert not os.path.exists(path)
 
 
 def state_of(pid):
     with open("/proc/%d/stat" % pid) as file:
         return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def serves_still(pid):
+    return os.path.exists("/proc/%d" % pid) and state_of(pid) != "Z"
 
 
 # ---- sockets of the parent ----
@@ -691,8 +694,7 @@ def test_the_manager_follows_a_handover(tmp_path, memcached):
             still_serves(daemon, pid)
             os.kill(pid, signal.SIGTERM)
             manager.hear("STOPPING=1")
-            poll(lambda: not os.path.exists("/proc/%d" % pid) or state_of(pid) == "Z", 10,
-                 what="its end")
+            poll(lambda: not serves_still(pid), 10, what="its end")
 
 
 def test_watchdog(tmp_path):
@@ -718,6 +720,29 @@ def test_watchdog(tmp_path):
         quiet.sock.settimeout(0.3)
         with pytest.raises(socket.timeout):
             quiet.sock.recv(100)
+
+
+def test_the_watchdog_follows_handovers(tmp_path):
+    """Its variables name the first process; the third is pinged for all the same."""
+    manager = Manager(str(tmp_path))
+    env = dict(manager.env, WATCHDOG_USEC="200000")
+    with Headgate(wait=False, env=env) as daemon:
+        # The process sets its own id first, as a manager would.
+        daemon.wrapper = ["bash", "-c", "WATCHDOG_PID=$$ exec \"$@\"", "bash"]
+        daemon.start()
+        manager.hear("WATCHDOG=1")
+        pids = [daemon.pid]
+        for _ in range(2):
+            manager.seen.clear()
+            os.kill(pids[-1], signal.SIGUSR2)
+            pids.append(int(manager.hear("MAINPID=")[0][8:]))
+            manager.hear("READY=1")
+            poll(lambda: not serves_still(pids[-2]), 10, what="the old one's end")
+            manager.seen.clear()
+            for _ in range(3):
+                manager.hear("WATCHDOG=1", 1.0)
+        os.kill(pids[-1], signal.SIGTERM)
+        poll(lambda: not serves_still(pids[-1]), 10, what="the last one's end")
 
 
 def test_a_manager_that_is_not_there():

@@ -58,17 +58,33 @@ static void test_addresses(void **state)
 static void test_watchdog(void **state)
 {
     (void)state;
-    assert_int_equal(hg_notify_watchdog_us(NULL, NULL, 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("30000000", NULL, 42, 0), 30000000);
-    assert_int_equal(hg_notify_watchdog_us("30000000", "42", 42, 0), 30000000);
-    assert_int_equal(hg_notify_watchdog_us("30000000", "41", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("30000000", "41", 42, 41), 30000000);
-    assert_int_equal(hg_notify_watchdog_us("30000000", "0", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("30000000", "x", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("", "42", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("-1", "42", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("1s", "42", 42, 0), 0);
-    assert_int_equal(hg_notify_watchdog_us("99999999999999999999", "42", 42, 0), 0);
+    assert_int_equal(hg_notify_watchdog_us(NULL, NULL, 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("30000000", NULL, 42), 30000000);
+    assert_int_equal(hg_notify_watchdog_us("30000000", "42", 42), 30000000);
+    assert_int_equal(hg_notify_watchdog_us("30000000", "41", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("30000000", "0", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("30000000", "x", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("", "42", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("-1", "42", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("1s", "42", 42), 0);
+    assert_int_equal(hg_notify_watchdog_us("99999999999999999999", "42", 42), 0);
+}
+
+/* The watchdog of a predecessor, and nobody else's, is this process's from now on. */
+static void test_succeeding(void **state)
+{
+    char own[24];
+    (void)state;
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    unsetenv("WATCHDOG_PID");
+    hg_notify_succeed(41);
+    assert_null(getenv("WATCHDOG_PID"));
+    setenv("WATCHDOG_PID", "40", 1);
+    hg_notify_succeed(41);
+    assert_string_equal(getenv("WATCHDOG_PID"), "40");
+    hg_notify_succeed(40);
+    assert_string_equal(getenv("WATCHDOG_PID"), own);
+    unsetenv("WATCHDOG_PID");
 }
 
 /* What is sent arrives as one datagram; nobody there is no fault. */
@@ -162,10 +178,11 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_watchdog),     cmocka_unit_test(test_sending),
-        cmocka_unit_test(test_all_live),     cmocka_unit_test(test_one_hangs),
-        cmocka_unit_test(test_reset_counts), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_texts),     cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_watchdog),  cmocka_unit_test(test_succeeding),
+        cmocka_unit_test(test_sending),   cmocka_unit_test(test_all_live),
+        cmocka_unit_test(test_one_hangs), cmocka_unit_test(test_reset_counts),
+        cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
