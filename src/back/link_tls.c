@@ -31,7 +31,7 @@ void hg_link_tls_tell(struct hg_link *link, const char *why)
 {
     snprintf(link->denial, sizeof link->denial, "%s", why);
     hg_upstream_count(link->counters, HG_UPSTREAM_TLS_FAILURES, 1);
-    hg_log_warn("server=%s msg=\"TLS failed: %s\"", link->server, link->denial);
+    hg_log_debug("server=%s msg=\"TLS failed: %s\"", link->server, link->denial);
 }
 
 void hg_link_tls_step(struct hg_link *link)
