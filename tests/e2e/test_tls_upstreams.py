@@ -122,14 +122,14 @@ def test_items(daemons, kind):
         assert client.set(b"item", b"one", flags=7).status == 0
         frame = client.get(b"item")
         assert (frame.status, frame.value, frame.extras) == (0, b"one", b"\0\0\0\7")
-        assert client.add(b"item", b"two").status == St.KEY_EEXISTS
+        assert client.add(b"item", b"two").status == St.EEXISTS
         assert client.replace(b"item", b"two", cas=frame.cas).status == 0
         assert client.call(Op.APPEND, b"item", b"+").status == 0
         assert client.get(b"item").value == b"two+"
         assert client.incr(b"number", 5, 10).status == 0
         assert client.incr(b"number", 5).status == 0
         assert client.delete(b"item").status == 0
-        assert client.get(b"item").status == St.KEY_ENOENT
+        assert client.get(b"item").status == St.ENOENT
     assert count(daemon, "tls_failures") == 0
     assert set(rows_of_stats(daemon, "last_error")) == {""}
     assert set(rows_of_stats(daemon, "state")) == {"closed"}
@@ -138,7 +138,7 @@ def test_items(daemons, kind):
 def test_sizes(daemons, kind):
     """Around the edges of records, and many of them."""
     with client_of(daemons(kind)) as client:
-        for size in (0, 1, 16383, 16384, 16385, 65536, 1000000, 1900000):
+        for size in (0, 1, 16383, 16384, 16385, 65536, 1048576):
             value = bytes((size + n) % 251 for n in range(997)) * (size // 997 + 1)
             assert client.set(b"sized", value[:size]).status == 0
             assert client.get(b"sized").value == value[:size]
@@ -194,7 +194,7 @@ def test_rows(daemons, kind):
         assert rows.insert("a", name="ann", n=1).status == 0
         assert rows.update("a", name="eve").status == 0
         assert rows.increment("a", n=4).status == 0
-        assert rows.get("a") == {"name": "eve", "n": 5}
+        assert rows.get("a") == {"name": b"eve", "n": 5}
         done = rows.batch(*[batch_item("INSERT", "b%02d" % n, {"x": b"y" * 2000})
                             for n in range(50)])
         assert done.status == 0, done
@@ -272,7 +272,7 @@ def test_killed_under_load(papers):
             assert not thread.is_alive()
     server.stop()
     assert {s for mine in statuses for s in mine} <= {
-        0, St.BACKEND_DOWN, St.BACKEND_TIMEOUT, St.BACKEND_LOST}
+        0, *DOWN}
 
 
 def test_a_slot_moves(papers, servers, daemons):
@@ -294,7 +294,7 @@ def test_a_slot_moves(papers, servers, daemons):
             assert client.get(tag + b"%d" % n).value == b"%d" % n
         assert client.get(tag + b"new").value == b"asked"
         stats = client.stat("upstreams")
-    assert int(stats["store:asked"]) > 0 and int(stats["store:moved"]) > 0
+    assert int(stats["store:redirects_ask"]) > 0 and int(stats["store:redirects_moved"]) > 0
     assert count(daemon, "tls_failures") == 0
 
 
