@@ -30,7 +30,15 @@ struct hg_hotlist;
 struct hg_bindthrottle;
 struct hg_hottenant;
 
-enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
+/* Only an active one is served. Paused and disabled are its operator's doing; an orphan's upstream
+   is gone. */
+enum hg_bucket_state {
+    HG_BUCKET_ACTIVE,
+    HG_BUCKET_PAUSED,
+    HG_BUCKET_DISABLED,
+    HG_BUCKET_ORPHAN,
+    HG_BUCKET_DELETED
+};
 enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
 enum hg_reject { HG_REJECT_TMPFAIL, HG_REJECT_BUSY, HG_REJECT_DEGRADE };
 
@@ -52,7 +60,7 @@ struct hg_lane {
     struct hg_hotshare *hot;       /* its hot keys of this epoch; NULL: nothing was counted yet */
     struct hg_hotlist *hot_list;   /* its throttled keys; NULL: none */
     struct hg_bindthrottle *binds; /* its evicted keys; NULL: none */
-#define HG_LANE(name, text) hg_counter name;
+#define HG_LANE(name, kind, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter outcomes[HG_OUTCOMES];

@@ -29,10 +29,23 @@
 #define HG_SESSION_FRAMES_PER_TURN 64
 #define HG_LANE_FRAMES_ALONE       1024 /* of a tenant in a turn, while no other is active */
 
+/* What a certificate makes of a client: nothing, its user if there is one, or its user or nobody.
+ */
+enum hg_client_user { HG_CLIENT_USER_NONE, HG_CLIENT_USER_OPTIONAL, HG_CLIENT_USER_REQUIRED };
+
+/* A connection on its way to a worker. */
+struct hg_client {
+    int fd;
+    bool over_limit;
+    enum hg_client_user user;
+    struct hg_tls *tls; /* its handshake is done; NULL: plain */
+    struct hg_addr peer;
+};
+
 struct hg_slow_entry {
     uint64_t wall_s;
     uint32_t total_us, queue_us, throttle_us, backend_us;
-    uint8_t opcode;
+    uint8_t op;      /* enum hg_op */
     uint8_t outcome; /* enum hg_outcome */
     uint8_t key_len;
     char bucket[HG_BUCKET_NAME_MAX + 1];
@@ -86,7 +99,7 @@ struct hg_worker {
     _Atomic bool tick_posted;
     _Atomic unsigned load; /* connections given and not yet closed */
 
-#define HG_WORKER_STAT(name, text) hg_counter name;
+#define HG_WORKER_STAT(name, kind, text) hg_counter name;
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     hg_counter outcomes[HG_OUTCOMES];
@@ -94,6 +107,7 @@ struct hg_worker {
     struct hg_hist latency[HG_OPS]; /* microseconds, from first look to reply */
     struct hg_slow_entry slow[HG_SLOW_LOG_ENTRIES];
     uint64_t slow_count;
+    uint64_t traced; /* requests that ended while trace_sample was on */
 };
 
 /* Sets up everything but the thread: a test may turn the loop by hand. 0 or -errno. */
@@ -104,7 +118,8 @@ void hg_worker_close(struct hg_worker *worker);
 /* Opens the worker and starts its thread. 0 or -errno. */
 HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
                                 struct hg_directory *directory);
-/* From the main thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+/* From any other thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+HG_MUST_USE int hg_worker_give(struct hg_worker *worker, const struct hg_client *client);
 HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                                       bool over_limit);
 HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);

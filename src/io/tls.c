@@ -140,7 +140,7 @@ struct hg_tls *hg_tls_new(struct hg_tls_ctx *ctx, int fd, const char *host)
 
 void hg_tls_bye(struct hg_tls *tls)
 {
-    if (!tls->done || tls->failed)
+    if (!tls->done || tls->failed || (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) != 0)
         return;
     SSL_shutdown(tls->ssl);
     ERR_clear_error();
