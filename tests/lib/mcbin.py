@@ -304,20 +304,19 @@ class ScramClient:
 # ---- connections ----
 
 def connect_socket(address, timeout=5.0, tls=None):
-    """address: (host, port), or the path of a unix socket. tls: an SSLContext; then the peer must
-    be called as the address has it."""
+    """address: (host, port), or the path of a unix socket; tls: an ssl.SSLContext."""
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(scaled(timeout))
         sock.connect(address)
-        return sock
-    sock = socket.create_connection(address, timeout=scaled(timeout))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    else:
+        sock = socket.create_connection(address, timeout=scaled(timeout))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if tls is None:
         return sock
     try:
-        return tls.wrap_socket(sock, server_hostname=address[0])
-    except BaseException:
+        return tls.wrap_socket(sock, server_hostname="localhost")
+    except OSError:
         sock.close()
         raise
 
