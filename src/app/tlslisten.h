@@ -22,7 +22,7 @@ struct hg_tlsset;    /* rules by listener, loaded and not yet in force */
 HG_MUST_USE int hg_tlsset_load(const struct hg_conf *conf, struct hg_tlsset **ret, char why[512]);
 void hg_tlsset_free(struct hg_tlsset *set); /* NULL is allowed */
 
-/* When all listeners have been added, in the order of `conf`: *ret is NULL when none speaks TLS. 0,
+/* When all listeners have been added, with their number in `conf`: *ret is NULL when none speaks TLS. 0,
    or -errno with `why`. The main thread. */
 HG_MUST_USE int hg_tlslisten_open(const struct hg_conf *conf, struct hg_front *front,
                                   struct hg_listeners *listeners, struct hg_tlslisten **ret,

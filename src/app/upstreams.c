@@ -265,6 +265,7 @@ static int share_embedded(struct impl *impl, const struct hg_conf_upstream *conf
         .sync = (enum hg_embedded_sync)conf->sync,
         .writing = HG_EMBEDDED_WRITING_AUTO,
         .workers = impl->process->front.worker_count,
+        .evict = conf->embedded_when_full == HG_CONF_WHEN_FULL_EVICT,
         .max_bytes = conf->embedded_max_bytes,
         .max_value_bytes = (uint32_t)file->max_value_bytes,
         .timeout_us = file->request_deadline_ms * 1000,
@@ -352,6 +353,8 @@ void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstr
     if (impl->remote != NULL)
         update_password(upstream, conf);
     renew_tls(upstream, conf);
+    if (impl->embedded != NULL)
+        hg_embedded_set_evict(impl->embedded, conf->embedded_when_full == HG_CONF_WHEN_FULL_EVICT);
     atomic_store(&upstream->allow_flush, conf->allow_flush);
     atomic_store(&upstream->miss_on_fault, conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);
 }

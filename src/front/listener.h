@@ -30,8 +30,20 @@ HG_MUST_USE struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct h
    port. */
 HG_MUST_USE int hg_listeners_add(struct hg_listeners *listeners, const struct hg_addr *addr,
                                  unsigned unix_mode, struct hg_addr *ret_bound);
-/* Makes the listener of this number, in the order of adding, one of TLS; before start. Later it
-   changes the rules for those who come, from any thread. Takes over the reference of `rules`. */
+/* The same with a socket that listens already, which is taken over when it succeeds. `keeps_file`:
+   the file of a unix socket is somebody else's and stays in the end. */
+HG_MUST_USE int hg_listeners_adopt(struct hg_listeners *listeners, int fd, bool keeps_file,
+                                   struct hg_addr *ret_bound);
+/* Calls fn for each socket, the one that was added first first. */
+void hg_listeners_each(const struct hg_listeners *listeners,
+                       void (*fn)(void *arg, int fd, bool keeps_file), void *arg);
+/* Another process listens on these sockets too: the files of unix sockets stay in the end. */
+void hg_listeners_keep_files(struct hg_listeners *listeners);
+/* The one that was added last is known by this number from now on; without it they are numbered in
+   the order of adding. */
+void hg_listeners_number_last(struct hg_listeners *listeners, size_t number);
+/* Makes the listener of this number one of TLS; before start. Later it changes the rules for those
+   who come, from any thread. Takes over the reference of `rules`. */
 void hg_listeners_set_tls(struct hg_listeners *listeners, size_t number,
                           struct hg_tls_rules *rules);
 /* Where the clients of those listeners are greeted; before start. */
@@ -39,7 +51,7 @@ void hg_listeners_set_handshakes(struct hg_listeners *listeners, struct hg_hands
 void hg_listeners_set_max(struct hg_listeners *listeners, unsigned max_connections);
 /* Starts to accept; the sockets have been listening since they were added. 0 or -errno. */
 HG_MUST_USE int hg_listeners_start(struct hg_listeners *listeners);
-/* Stops accepting and removes the files of unix sockets. */
+/* Stops accepting and removes the files of unix sockets that are its own. */
 void hg_listeners_close(struct hg_listeners *listeners);
 void hg_listeners_free(struct hg_listeners *listeners);
 /* The worker with the fewest connections; *ret_total: of all workers. */

@@ -297,31 +297,11 @@ static void on_end_of_file(struct hg_session *session)
     session->hung_up = true;
 }
 
-/* Record by record, as long as there is something within. */
-static ssize_t receive_tls(struct hg_session *session, uint8_t *room, size_t bytes)
-{
-    size_t have = 0;
-    ssize_t n;
-    session->hidden = false;
-    do {
-        n = hg_tls_recv(session->tls, room + have, bytes - have);
-        if (n > 0)
-            have += (size_t)n;
-    } while (n > 0 && have < bytes && hg_tls_pending(session->tls) > 0);
-    if (n > 0)
-        session->hidden = have == bytes && hg_tls_pending(session->tls) > 0;
-    else if (n != -EAGAIN)
-        session->hidden = have > 0; /* the end is told by the next call */
-    if (n < 0)
-        errno = (int)-n;
-    return have > 0 ? (ssize_t)have : n;
-}
-
 /* recv into `room`; 0 when nothing was read (end of file, error or nothing there). */
 static size_t receive(struct hg_session *session, uint8_t *room, size_t bytes)
 {
     ssize_t n = HG_LIKELY(session->tls == NULL) ? recv(session->fd, room, bytes, 0)
-                                                : receive_tls(session, room, bytes);
+                                                : hg_session_receive_tls(session, room, bytes);
     if (n > 0) {
         session->active_us = session->worker->loop.now_us;
         hg_counter_add(&session->worker->bytes_read, (uint64_t)n);
@@ -519,10 +499,14 @@ void hg_session_touch(struct hg_session *session)
 }
 
 /* All is sent, and the client may still be sending: closing now would reset the connection and take
-   the last reply with it. So only our side is closed, and the rest read on for a moment. */
+   the last reply with it. So only our side is closed, and the rest read on for a moment; unless the
+   client has had its last reply for long. */
 static void linger(struct hg_session *session)
 {
-    if (session->read_closed) {
+    int unsent = 0;
+    bool long_idle = session->worker->loop.now_us - session->active_us >= LINGER_US;
+    if (session->read_closed ||
+        (long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0)) {
         hg_session_close(session);
         return;
     }
@@ -563,6 +547,8 @@ void hg_session_flush(struct hg_session *session)
     hg_out_keep(&session->out);
     if (session->paused)
         hg_session_resume(session);
+    if (HG_UNLIKELY(session->leaving) && !session->closing && hg_session_at_gap(session))
+        session->closing = true;
     bool answered = session->queue_len == 0 && session->job == NULL && hg_out_empty(&session->out);
     bool over = session->closing || (session->read_closed && session->wait == HG_WAIT_NONE &&
                                      hg_list_empty(&session->ready));
@@ -576,6 +562,8 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
     if (session->lingering) {
         if (now_us >= session->linger_until_us)
             hg_session_close(session);
+    } else if (session->leaving && !session->closing && hg_session_at_gap(session)) {
+        hg_session_finish(session);
     } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
         hg_session_close(session);
     } else if (session->queue_len == 0 && session->wait == HG_WAIT_NONE) {

@@ -94,6 +94,7 @@ class St(enum.IntEnum):
     AUTH_ERROR = 0x20
     AUTH_CONTINUE = 0x21
     EACCESS = 0x24
+    BUCKET_PAUSED = 0x50
     MAX_CONNECTIONS = 0x32
     UNKNOWN_FRAME_INFO = 0x80
     UNKNOWN_COMMAND = 0x81
@@ -304,7 +305,8 @@ class ScramClient:
 # ---- connections ----
 
 def connect_socket(address, timeout=5.0, tls=None):
-    """address: (host, port), or the path of a unix socket; tls: an ssl.SSLContext."""
+    """address: (host, port), or the path of a unix socket. tls: an SSLContext; then the peer must
+    be called as the address has it."""
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(scaled(timeout))
@@ -315,8 +317,8 @@ def connect_socket(address, timeout=5.0, tls=None):
     if tls is None:
         return sock
     try:
-        return tls.wrap_socket(sock, server_hostname="localhost")
-    except OSError:
+        return tls.wrap_socket(sock, server_hostname=address[0])
+    except BaseException:
         sock.close()
         raise
 
