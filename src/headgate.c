@@ -121,6 +121,14 @@ static int check(const struct command_line *line)
         hg_users_free(users);
     }
     hg_conf_errors_print(&errs, stderr);
+    if (rc == 0) {
+        struct hg_tlsset *tls = NULL;
+        char why[512];
+        rc = hg_tlsset_load(conf, &tls, why);
+        if (rc != 0)
+            fprintf(stderr, "headgate: %s\n", why);
+        hg_tlsset_free(tls);
+    }
     if (rc == 0)
         printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
     hg_conf_errors_fini(&errs);

@@ -119,6 +119,16 @@ static int start_workers(struct hg_process *process)
     return 0;
 }
 
+static int open_tls(struct hg_process *process)
+{
+    char why[512];
+    int rc = hg_tlslisten_open(process->effective, &process->front, process->listeners,
+                               &process->tls, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    return rc;
+}
+
 /* ---- start and end ---- */
 
 static bool has_embedded(const struct hg_conf *conf)
@@ -181,6 +191,8 @@ static int set_up(struct hg_process *process, struct hg_takeover *takeover)
         rc = hg_process_listen(process);
     if (rc == 0)
         rc = hg_process_refuse_inherited(process);
+    if (rc == 0)
+        rc = open_tls(process);
     if (rc == 0 && takeover->fd >= 0 && takeover->embedded && has_embedded(process->effective))
         rc = hg_takeover_release(takeover);
     if (rc == 0)
@@ -202,6 +214,8 @@ static int start_threads(struct hg_process *process)
         rc = hg_process_start_house(process);
     if (rc == 0)
         rc = start_workers(process);
+    if (rc == 0)
+        rc = hg_tlslisten_start(process->tls);
     return rc;
 }
 
@@ -210,6 +224,7 @@ static void stop_threads(struct hg_process *process)
     unsigned count = process->workers != NULL ? process->front.worker_count : 0;
     if (process->logins != NULL)
         hg_logins_stop(process->logins);
+    hg_tlslisten_stop(process->tls);
     for (unsigned w = 0; w < count; w++)
         hg_worker_stop(&process->workers[w]);
     /* Nobody makes jobs any more; what is still under way is answered into closed mailboxes' last
@@ -228,6 +243,7 @@ static void stop_threads(struct hg_process *process)
 static void tear_down(struct hg_process *process)
 {
     hg_listeners_free(process->listeners);
+    hg_tlslisten_free(process->tls);
     hg_cursors_fini(&process->front.cursors);
     hg_gate_holder_fini(&process->front.ingress);
     hg_directory_unref(process->directory);

@@ -17,6 +17,7 @@
 #include "app/conf.h"
 #include "app/hotkeys.h"
 #include "app/state.h"
+#include "app/tlslisten.h"
 #include "app/users.h"
 #include "core/credittick.h"
 #include "front/front.h"
@@ -59,6 +60,7 @@ struct hg_process {
     struct hg_worker *workers;
     struct hg_logins *logins;
     struct hg_listeners *listeners;
+    struct hg_tlslisten *tls; /* NULL: no listener speaks TLS */
     struct hg_addr first_listen; /* as bound */
 
     pthread_mutex_t lock;

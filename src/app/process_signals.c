@@ -19,7 +19,7 @@
 static void on_drain_check(struct hg_timer *timer)
 {
     struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, drain_timer);
-    unsigned open = 0;
+    unsigned open = hg_tlslisten_now(process->tls); /* first: they go on to the workers */
     for (unsigned w = 0; w < process->front.worker_count; w++)
         open += atomic_load(&process->workers[w].load);
     uint64_t now_us = hg_now_us();

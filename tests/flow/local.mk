@@ -304,3 +304,10 @@ endif
 tests_flow_t_leave_SOURCES = tests/flow/t_leave.c
 tests_flow_t_leave_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_leave_LDADD = $(HG_STAGE_LIBS)
+# Links over TLS
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_tls
+endif
+tests_flow_t_link_tls_SOURCES = tests/flow/t_link_tls.c tests/unit/tlshelp.h $(PAIR)
+tests_flow_t_link_tls_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(SSL_CFLAGS) -I$(top_srcdir)/tests/unit
+tests_flow_t_link_tls_LDADD = $(HG_BACK_TEST_LIBS)
