@@ -13,7 +13,7 @@ bool hg_session_at_gap(const struct hg_session *session)
     uint64_t now_us = session->worker->loop.now_us;
     int unread = 0;
     if (session->queue_len > 0 || session->job != NULL || session->wait != HG_WAIT_NONE ||
-        !hg_out_empty(&session->out) || !hg_list_empty(&session->ready))
+        session->hidden || !hg_out_empty(&session->out) || !hg_list_empty(&session->ready))
         return false;
     /* Half a request: the rest is on its way, unless the client has stopped. */
     if ((session->in != NULL || session->skip_bytes > 0) &&
