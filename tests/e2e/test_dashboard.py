@@ -343,14 +343,22 @@ def test_parts(page):
             const result = {};
 
             const gap = new History();
+            result.since = [gap.ask()];
             gap.add(one(12, [10, 11], [1, 2]));
-            result.since = gap.since;
+            result.since.push(gap.ask());
             gap.add(one(14, [11, 12, 14], [2, 3, 4]));
+            gap.ask();
             result.gap = structuredClone([gap.time, gap.series.held]);
             gap.add(one(15, [15], [5], {shop: {units_per_s: [7]}}));
-            result.newcomer = structuredClone([gap.since, gap.groups.tenants.shop.units_per_s]);
-            gap.add(one(16, [14, 15, 16], [4, 5, 6], {shop: {units_per_s: [6, 7, 8]}}));
-            result.whole = structuredClone([gap.since, gap.time, gap.groups.tenants.shop.units_per_s]);
+            result.newcomer = structuredClone([gap.ask(), gap.groups.tenants.shop.units_per_s]);
+            gap.add(one(21, [21], [6]));
+            result.newcomer.push(gap.ask());
+            gap.add(one(22, [20, 21, 22], [4, 5, 6], {shop: {units_per_s: [6, 7, 8]}}));
+            result.whole = structuredClone([gap.ask(), gap.time, gap.groups.tenants.shop.units_per_s]);
+            gap.add(one(40, [40], [6], {late: {units_per_s: [1]}}));
+            result.restarted = [gap.ask()];
+            gap.add(one(41, [40, 41], [1, 2], {late: {units_per_s: [1, 2]}}));
+            result.restarted.push(gap.time.length, gap.series.held.slice(-3), gap.groups.tenants.late.units_per_s.slice(-2));
             gap.add(one(5, [4, 5], [1, 1], {}));
             result.back = gap.time;
 
@@ -385,10 +393,12 @@ def test_parts(page):
             return result;
         })().then(done, error => done({error: String(error)}));""")
     assert "error" not in found, found
-    assert found["since"] == 11
+    assert found["since"] == [0, 11]
     assert found["gap"] == [[10, 11, 12, 13, 14], [1, 2, 3, None, 4]]
-    assert found["newcomer"] == [0, [None] * 5 + [7]], "its past is asked for"
-    assert found["whole"] == [16, [14, 15, 16], [6, 7, 8]]
+    assert found["newcomer"] == [15, [None] * 5 + [7], 0], "its past is asked for"
+    assert found["whole"][0] == 22 and found["whole"][1][-3:] == [20, 21, 22]
+    assert found["whole"][2] == [None] * 5 + [7] + [None] * 4 + [6, 7, 8]
+    assert found["restarted"] == [0, 32, [None, 1, 2], [1, 2]]
     assert found["back"] == [4, 5], "a clock that went back begins anew"
     assert found["span"] == [600, 100, 100]
     assert found["words"] == ["0", "7.3", "12,345", "1.2 M", "–", "–", "unlimited", "5", "5 µs", "1.5 ms",
