@@ -8,6 +8,9 @@
 export const SPAN_S = 600;
 const WHOLE_EVERY_S = 10; // at most: who is among the busiest may change each second
 
+/* An object that has these names and no others: a tenant may be called `constructor`. */
+const named = entries => Object.assign(Object.create(null), Object.fromEntries(entries));
+
 export class History {
     constructor() {
         this.clear();
@@ -16,7 +19,7 @@ export class History {
     clear() {
         this.time = [];
         this.series = {};
-        this.groups = {upstreams: {}, tenants: {}};
+        this.groups = {upstreams: named([]), tenants: named([])};
         this.lacks = false;  // the past of one of them
         this.wholeAt = 0;    // when all was asked for
         this.asksAll = false;
@@ -112,7 +115,7 @@ export class History {
         this.time = pick(this.time);
         this.series = pickAll(this.series);
         for (const [name, group] of Object.entries(this.groups)) {
-            this.groups[name] = Object.fromEntries(Object.entries(group).map(([who, set]) => [who, pickAll(set)])
+            this.groups[name] = named(Object.entries(group).map(([who, set]) => [who, pickAll(set)])
                 .filter(([, set]) => Object.values(set).some(values => values.some(value => value !== null))));
         }
     }
