@@ -15,6 +15,8 @@
 
 #include "app/gates.h"
 #include "app/login.h"
+#include "app/metrics.h"
+#include "app/web.h"
 #include "back/resolve.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -337,6 +339,16 @@ static int listen_on_all(struct hg_process *process)
     return 0;
 }
 
+static int open_web(struct hg_process *process)
+{
+    char why[256];
+    hg_metrics_init();
+    int rc = hg_web_open(process, &process->web, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    return rc;
+}
+
 /* ---- housekeeping ---- */
 
 static void *run_house(void *arg)
@@ -408,6 +420,8 @@ static int set_up(struct hg_process *process)
     if (rc == 0)
         rc = listen_on_all(process);
     if (rc == 0)
+        rc = open_web(process);
+    if (rc == 0)
         rc = watch_signals(process);
     if (rc == 0)
         rc = hg_loop_timer_init(&process->loop, &process->tick_timer, 0, on_tick);
@@ -430,12 +444,15 @@ static int start_threads(struct hg_process *process)
         rc = start_house(process);
     if (rc == 0)
         rc = start_workers(process);
+    if (rc == 0)
+        rc = hg_web_start(process->web);
     return rc;
 }
 
 static void stop_threads(struct hg_process *process)
 {
     unsigned count = process->workers != NULL ? process->front.worker_count : 0;
+    hg_web_stop(process->web);
     if (process->logins != NULL)
         hg_logins_stop(process->logins);
     for (unsigned w = 0; w < count; w++)
@@ -450,10 +467,12 @@ static void stop_threads(struct hg_process *process)
     hg_logins_free(process->logins);
     hg_workers_free(process->workers, count);
     free(process->workers);
+    process->workers = NULL;
 }
 
 static void tear_down(struct hg_process *process)
 {
+    hg_web_free(process->web);
     hg_listeners_free(process->listeners);
     hg_cursors_fini(&process->front.cursors);
     hg_gate_holder_fini(&process->front.ingress);

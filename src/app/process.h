@@ -25,6 +25,7 @@
 
 struct hg_logins;
 struct hg_resolver;
+struct hg_web;
 
 /* A users snapshot with its readers counted: what hg_directory.users points to. */
 struct hg_users_ref {
@@ -63,8 +64,8 @@ struct hg_process {
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
     size_t tick_room;
-    bool overcommitted; /* warned that reservations exceed the capacity */
-    bool draining;
+    _Atomic bool overcommitted; /* warned that reservations exceed the capacity */
+    _Atomic bool draining;
     uint64_t drain_until_us;
 
     struct hg_loop house_loop; /* housekeeping's */
@@ -74,6 +75,7 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_web *web; /* NULL: HTTP is not served */
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;
