@@ -92,7 +92,6 @@ libapp_a_SOURCES += src/app/webauth.c
 libapp_a_SOURCES += src/app/webauth.h
 libapp_a_SOURCES += src/app/webconn.c
 libapp_a_SOURCES += src/app/webconn.h
-libapp_a_SOURCES += src/app/webfiles.c
 libapp_a_SOURCES += src/app/webfiles.h
 libapp_a_SOURCES += src/app/webhistory.h
 libapp_a_SOURCES += src/app/webmetrics.c
