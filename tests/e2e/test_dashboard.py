@@ -51,11 +51,11 @@ class Night:
                    {"name": PUNCTUATED, "upstream": "cache"},
                    {"name": "default", "upstream": "cache"}]
         tenants += [{"name": "filler-%03d" % i, "upstream": "cache", "reserved": 10 + i}
-                    for i in range(FILLERS + 1)]
+                    for i in range(FILLERS)]
         self.daemon = Headgate({
             "admin": {"address": "127.0.0.1:%d" % self.admin_port},
             "threads": 2, "hotkey_epoch_ms": int(EPOCH_S * 1000), "throttle_slot_ms": 200,
-            "throttle_max_wait_ms": 600, "slow_threshold_ms": 1,
+            "throttle_max_wait_ms": 600, "slow_request_ms": 1,
             "upstreams": [
                 {"name": "cache", "kind": "memcached", "servers": [{"address": self.caches[0].where}]},
                 {"name": "breaks", "kind": "memcached", "servers": [{"address": self.caches[1].where}]}],
@@ -124,10 +124,9 @@ def test_idle(page, night):
     """Nobody asks for anything: it says so, knows the version and every tenant."""
     page.wait(lambda: page.text("#sentence") == "Nobody is throttled, every server is up.", 5, "quiet")
     assert night.api("status")["version"] in page.text("#about")
-    assert page.text("#tenants .count") == "100 tenants" or \
-        page.text("#tenants .count") == "%d tenants" % len(night.api("tenants")["tenants"])
+    assert page.text("#tenants .count") == "100 tenants" and len(night.api("tenants")["tenants"]) == 100
     assert page.row("#upstreams", night.caches[0].where)["Breaker"].endswith("closed")
-    assert page.text("title") is None or page.driver.title == "Headgate"
+    assert page.driver.title == "Headgate"
 
 
 def test_flood(page, night):
@@ -245,7 +244,7 @@ def test_keyboard(page):
     page.run("document.activeElement.blur()")
     page.keys("/")
     assert page.run("return document.activeElement.closest('section').id") == "tenants"
-    page.keys("filler 01")
+    page.keys("filler-01 cache")
     names = page.wait(lambda: (lambda names: names if len(names) == 10 else None)(
         page.column("#tenants", "Tenant")), 3, "ten tenants")
     assert all(name.startswith("filler-01") for name in names), names
@@ -404,8 +403,8 @@ def test_parts(page):
     assert found["words"] == ["0", "7.3", "12,345", "1.2 M", "–", "–", "unlimited", "5", "5 µs", "1.5 ms",
                               "45 ms", "2.5 s", "0 s", "59 s", "1 min 1 s", "1 h", "1 d 1 h", "query"]
     assert found["rows"] == 1000 and found["order"] == sorted(found["order"], reverse=True)
-    # Half of a second's tenth, on a machine that does something else as well.
-    assert found["spent"] < scaled(200), found["spent"]
+    # Half of what there is between two rounds, on a machine that does something else as well.
+    assert found["spent"] < scaled(500), found["spent"]
 
 
 def test_lost_and_back(page, night):
@@ -416,12 +415,11 @@ def test_lost_and_back(page, night):
     assert "no connection" in page.text("#live") and "no connection" in page.driver.title
     assert page.run("return document.querySelector('#page').classList.contains('stale')")
     assert page.run("return getComputedStyle(document.querySelector('#page > *')).filter") != "none"
-    assert page.row("#tenants", "noisy"), "what was known is still there"
+    assert len(page.column("#tenants", "Tenant")) >= 20, "what was known is still there"
     night.daemon.start()
     page.wait(lambda: page.run("return document.querySelector('#lost').hidden") and
               "live" in page.text("#live"), 8, "a server that is back")
     assert not page.run("return document.querySelector('#page').classList.contains('stale')")
-    page.wait(lambda: "up" in page.text("#about") and page.row("#tenants", "noisy"), 5, "a page again")
     assert page.run("return window.sameDocument"), "it was not loaded anew"
     before = page.text("#live")
     page.wait(lambda: page.text("#live") != before, 5, "the next second")
@@ -450,7 +448,7 @@ def test_token(browser, tmp_path):
         browser.window(1440, 900)
         browser.driver.get("http://127.0.0.1:%d/" % port)
         browser.wait(lambda: browser.run("return document.activeElement.id") == "token", 8, "a form")
-        assert not browser.text("#page")
+        assert browser.run("return document.querySelector('#page').hidden")
         browser.keys("day-watch", Keys.ENTER)
         browser.wait(lambda: browser.text("#login-wrong") == "That is not the token.", 5, "a refusal")
         browser.keys("night-watch", Keys.ENTER)
