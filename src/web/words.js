@@ -23,9 +23,11 @@ function refusedKeys(hotkeys, tenant) {
     return [...seen.values()].sort((a, b) => b.percent - a.percent);
 }
 
-/* Why a tenant is throttled: [{code, text, per_s}], the most frequent first. */
+/* Why a tenant is throttled: [{code, text, per_s}], the most frequent first, and what the store does
+   to it at the end. */
 export function reasons(tenant, hotkeys) {
-    const why = list(tenant.why).map(reason => ({...reason})).sort((a, b) => (b.per_s || 0) - (a.per_s || 0));
+    const why = list(tenant.why).map(reason => ({...reason})).sort(
+        (a, b) => (a.code === 'backend') - (b.code === 'backend') || (b.per_s || 0) - (a.per_s || 0));
     for (const reason of why) {
         if (reason.code === 'hot_key') {
             const keys = refusedKeys(hotkeys, tenant.name);
@@ -39,7 +41,7 @@ export function reasons(tenant, hotkeys) {
 export function reasonText(reason) {
     let text = reason.text || reason.code;
     if (reason.keys?.length) {
-        text += ': ' + reason.keys.join(', ') + (reason.more ? ' and ' + reason.more + ' more' : '');
+        text += ', now ' + reason.keys.join(', ') + (reason.more ? ' and ' + reason.more + ' more' : '');
     }
     return reason.per_s ? text + ' (' + count(reason.per_s) + '/s)' : text;
 }
