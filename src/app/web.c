@@ -51,6 +51,8 @@ static void look(struct hg_web *web, const struct hg_web_view *view)
     web->requests_seen = requests;
     web->rated_us = web->loop.now_us;
     hg_web_watch_look(&web->watch, view->directory);
+    hg_web_history_sample(&web->history, web->process, &web->watch, view->directory,
+                          web->loop.now_us, hg_wall_s());
 }
 
 static void on_second(struct hg_timer *timer)
@@ -139,7 +141,9 @@ int hg_web_open(struct hg_process *process, struct hg_web **ret, char why[256])
     hg_webask_init(&web->hot, web);
     hg_webask_init(&web->slow, web);
     hg_web_watch_init(&web->watch, conf->admin[0].metrics_tenants);
-    int rc = hg_loop_init(&web->loop);
+    int rc = hg_web_history_init(&web->history);
+    if (rc == 0)
+        rc = hg_loop_init(&web->loop);
     if (rc == 0)
         rc = hg_mailbox_init(&web->mailbox, &web->loop, web);
     if (rc == 0) {
@@ -226,6 +230,7 @@ void hg_web_free(struct hg_web *web)
     hg_webask_fini(&web->hot);
     hg_webask_fini(&web->slow);
     hg_web_watch_fini(&web->watch);
+    hg_web_history_fini(&web->history);
     hg_loop_fini(&web->loop);
     free(web);
 }

@@ -78,8 +78,6 @@ uint64_t hg_web_evicted(const struct hg_web *web, const struct hg_directory *dir
                         const struct hg_upstream *upstream);
 /* Units a second that no reservation holds; UINT64_MAX for unlimited. */
 uint64_t hg_web_free_pool(const struct hg_web *web, const struct hg_web_view *view);
-/* Of a tenant's values or rates: requests refused for credits, hot keys, binds and limits. */
-uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES]);
 /* Sum of an outcome over all workers. */
 uint64_t hg_web_outcome(const struct hg_process *process, unsigned outcome);
 

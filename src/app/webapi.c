@@ -140,18 +140,6 @@ static uint64_t outcome_rate(const struct hg_web_tenant *tenant, unsigned outcom
     return tenant->rates[HG_WEB_OUTCOMES_AT + outcome];
 }
 
-uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES])
-{
-    static const unsigned refused[] = {HG_OUTCOME_THROTTLED,       HG_OUTCOME_THROTTLED_TOO_LONG,
-                                       HG_OUTCOME_HOT_KEY,         HG_OUTCOME_BIND_THROTTLED,
-                                       HG_OUTCOME_EVICTED,         HG_OUTCOME_DATA_LIMIT,
-                                       HG_OUTCOME_CONNECTION_LIMIT};
-    uint64_t sum = 0;
-    for (size_t i = 0; i < HG_COUNT_OF(refused); i++)
-        sum += values[HG_WEB_OUTCOMES_AT + refused[i]];
-    return sum;
-}
-
 static void add_reason(struct hg_webtext *text, const char *code, uint64_t per_s, const char *what,
                        uint64_t limit, const char *unit)
 {

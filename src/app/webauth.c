@@ -70,8 +70,9 @@ enum hg_webauth hg_webauth_check(struct hg_web *web, struct evhttp_request *requ
     char token[TOKEN_MAX + 1], hex[HEX + 1];
     enum hg_webauth result = HG_WEBAUTH_MISSING;
     get_token(web, token);
+    /* A reload may have taken the token away, but it does not move the socket. */
     if (token[0] == '\0')
-        return HG_WEBAUTH_PASS;
+        return web->is_loopback ? HG_WEBAUTH_PASS : HG_WEBAUTH_MISSING;
     if (bearer != NULL && strncasecmp(bearer, "Bearer ", 7) == 0) {
         bearer += 7 + strspn(bearer + 7, " ");
         result = are_equal(bearer, strlen(bearer), token, strlen(token)) ? HG_WEBAUTH_PASS
@@ -94,7 +95,7 @@ enum hg_webauth hg_webauth_log_in(struct hg_web *web, struct evhttp_request *req
     cookie[0] = '\0';
     get_token(web, token);
     if (token[0] == '\0')
-        return HG_WEBAUTH_PASS;
+        return web->is_loopback ? HG_WEBAUTH_PASS : HG_WEBAUTH_MISSING;
     ev_ssize_t len = evbuffer_remove(body, text, sizeof text - 1);
     text[len > 0 ? len : 0] = '\0';
     enum hg_webauth result = HG_WEBAUTH_MISSING;

@@ -22,7 +22,7 @@ struct hg_web;
 
 enum hg_webauth { HG_WEBAUTH_PASS, HG_WEBAUTH_MISSING, HG_WEBAUTH_WRONG };
 
-/* Without a token in the configuration everybody passes. */
+/* Without a token everybody passes on loopback, and nobody beyond. */
 enum hg_webauth hg_webauth_check(struct hg_web *web, struct evhttp_request *request);
 /* The body of POST /login. With PASS `cookie` is for Set-Cookie; empty when there is no token. */
 enum hg_webauth hg_webauth_log_in(struct hg_web *web, struct evhttp_request *request,

@@ -8,6 +8,7 @@
 #include "app/web_own.h"
 #include "app/webauth.h"
 #include "app/webfiles.h"
+#include "base/clock.h"
 
 #define JSON       "application/json"
 #define PLAIN      "text/plain; charset=utf-8"
@@ -142,8 +143,6 @@ void hg_web_drop_late(struct hg_web *web)
 
 /* ---- paths ---- */
 
-enum shape { TEXT, ASKED };
-
 static void healthz(struct hg_web *web, struct evhttp_request *request)
 {
     send_text(web, request, 200, "ok\n");
@@ -200,6 +199,40 @@ static void upstreams(struct hg_web *web, struct evhttp_request *request)
     make(web, request, JSON, hg_web_upstreams);
 }
 
+/* since=SECONDS in the query; false when it is none. */
+static bool get_since(struct evhttp_request *request, double *ret)
+{
+    const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+    struct evkeyvalq pairs;
+    bool done = true;
+    *ret = -1;
+    if (query == NULL)
+        return true;
+    if (evhttp_parse_query_str(query, &pairs) != 0)
+        return false;
+    const char *text = evhttp_find_header(&pairs, "since");
+    if (text != NULL) {
+        char *end;
+        *ret = strtod(text, &end);
+        done = end != text && *end == '\0' && *ret == *ret;
+    }
+    evhttp_clear_headers(&pairs);
+    return done;
+}
+
+static void history(struct hg_web *web, struct evhttp_request *request)
+{
+    struct hg_webtext text;
+    double since_s;
+    if (!get_since(request, &since_s)) {
+        refuse(web, request, 400, "since is no number (accepted: seconds since 1970)\n");
+        return;
+    }
+    hg_webtext_init(&text);
+    hg_web_history_text(&web->history, hg_wall_s(), since_s, &text);
+    hg_web_reply(web, request, 200, JSON, &text);
+}
+
 static const struct path {
     const char *path;
     bool is_open; /* needs no token */
@@ -213,6 +246,7 @@ static const struct path {
     {"/api/upstreams.json", false, upstreams},
     {"/api/hotkeys.json", false, hg_webask_hotkeys},
     {"/api/slow.json", false, hg_webask_slow},
+    {"/api/history.json", false, history},
 };
 
 static const struct path *find_path(const char *path)

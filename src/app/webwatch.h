@@ -73,6 +73,8 @@ struct hg_web_watch {
     size_t upstream_count;
 };
 
+/* Of a tenant's values or rates: requests refused for credits, hot keys, binds and limits. */
+uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES]);
 /* What a tenant's counters say now, summed over the workers. */
 void hg_web_values(const struct hg_bucket *bucket, uint64_t values[HG_WEB_VALUES]);
 
