@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 import {make, setText, setTitle} from './dom.js';
-import {count, kind, percent, NONE} from './format.js';
+import {count, keyName, kind, percent, NONE} from './format.js';
 import {drawBar, Table} from './table.js';
 
 export class HotKeys {
@@ -11,14 +11,14 @@ export class HotKeys {
         this.table = new Table(section, {
             name: ['hot key', 'hot keys'],
             id: row => JSON.stringify([row.tenant, row.type, row.table, row.key]),
-            text: row => [row.tenant, row.kind, row.key, row.percent > 0 ? 'refused' : ''].join(' '),
+            text: row => [row.tenant, row.kind, row.name, row.percent > 0 ? 'refused' : ''].join(' '),
             limit: 15,
             empty: 'No key is hot.',
             only: {title: 'refused', test: row => row.percent > 0},
             level: row => row.percent > 0 ? 'warn' : '',
             sort: {column: 'percent', descending: true, then: (a, b) => b.count - a.count || a.rank - b.rank},
             columns: [
-                {id: 'key', title: 'Key', value: row => row.key, show: showKey},
+                {id: 'key', title: 'Key', value: row => row.name, show: showKey},
                 {id: 'tenant', title: 'Tenant', value: row => row.tenant, text: row => row.tenant},
                 {id: 'type', title: 'Type', hint: 'Kind of operation', value: row => row.kind, text: row => row.kind},
                 {id: 'rank', title: 'Rank', number: true, value: row => -row.rank, text: row => count(row.rank)},
@@ -38,6 +38,7 @@ export class HotKeys {
         const rows = hotkeys.keys || [];
         for (const row of rows) {
             row.kind = kind(row.type);
+            row.name = keyName(row);
         }
         setText(this.note, 'Epoch ' + (hotkeys.epoch ?? NONE) + ', ' + count(hotkeys.epoch_ms / 1000) + ' s long');
         this.table.update(rows);
@@ -54,8 +55,8 @@ function showKey(cell, row) {
         });
         cell.append(cell.button);
     }
-    setText(cell.button, row.key);
-    setTitle(cell.button, row.key);
+    setText(cell.button, row.name);
+    setTitle(cell.button, row.name);
 }
 
 function showPercent(cell, value, className) {

@@ -4,7 +4,7 @@
 // Pure: from the server's answers to {level, sentence, items}. level is ok, warn or bad; an item is
 // {level, tag, who, text, per_s}. The worst comes first.
 
-import {clock, count, percent, plural} from './format.js';
+import {clock, count, keyName, percent, plural} from './format.js';
 
 const list = value => Array.isArray(value) ? value : [];
 export const serversOf = upstream => list(upstream.servers);
@@ -16,8 +16,8 @@ const LEVELS = {ok: 0, warn: 1, bad: 2};
 function refusedKeys(hotkeys, tenant) {
     const seen = new Map();
     for (const key of list(hotkeys.keys)) {
-        if (key.tenant === tenant && key.percent > 0 && !(seen.get(key.key)?.percent >= key.percent)) {
-            seen.set(key.key, key);
+        if (key.tenant === tenant && key.percent > 0 && !(seen.get(keyName(key))?.percent >= key.percent)) {
+            seen.set(keyName(key), key);
         }
     }
     return [...seen.values()].sort((a, b) => b.percent - a.percent);
@@ -31,7 +31,7 @@ export function reasons(tenant, hotkeys) {
     for (const reason of why) {
         if (reason.code === 'hot_key') {
             const keys = refusedKeys(hotkeys, tenant.name);
-            reason.keys = keys.slice(0, 3).map(key => '“' + key.key + '” ' + percent(key.percent));
+            reason.keys = keys.slice(0, 3).map(key => '“' + keyName(key) + '” ' + percent(key.percent));
             reason.more = Math.max(0, keys.length - 3);
         }
     }
@@ -102,7 +102,7 @@ function countsOf({status, tenants, hotkeys, upstreams}) {
     const breakers = state => servers.filter(server => server.breaker === state).length;
     const active = list(tenants.tenants).filter(isActive);
     const state = name => list(tenants.tenants).filter(tenant => tenant.state === name).length;
-    const keys = new Set(list(hotkeys.keys).filter(key => key.percent > 0).map(key => key.tenant + ' ' + key.key));
+    const keys = new Set(list(hotkeys.keys).filter(key => key.percent > 0).map(key => key.tenant + ' ' + keyName(key)));
     return [
         [all.filter(upstream => upstream.alive === false).length, 'upstream is down', 'upstreams are down'],
         [active.filter(tenant => tenant.throttled).length, 'tenant is throttled', 'tenants are throttled'],
