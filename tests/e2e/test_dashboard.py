@@ -337,6 +337,8 @@ def test_parts(page):
         (async () => {
             const {History} = await import('./history.js');
             const format = await import('./format.js');
+            const {Since} = await import('./since.js');
+            const {judge} = await import('./words.js');
             const {Table} = await import('./table.js');
             const one = (now, time, values, tenants = {}) => ({now, time, series: {held: values}, upstreams: {}, tenants});
             const result = {};
@@ -365,6 +367,25 @@ def test_parts(page):
             const times = Array.from({length: 700}, (_, i) => i);
             long.add(one(700, times, times));
             result.span = [long.time.length, long.time[0], long.series.held[0]];
+
+            const since = new Since(), why = [{code: 'hard_limit', text: 'held', per_s: 5}];
+            const past = {time: [1, 2, 3, 4, 5, 6, 7, 8, 9], groups: {tenants: {a: {rejected_per_s: [9, 0, 0, 0, 0, 0, 2, 0, 1]}}}};
+            result.throttled = [[10, true, 0], [11, false, 0], [13, false, 0], [14, false, 0], [15, true, 1], [30, false, 1], [31, false, 0]].map(
+                ([now, throttled, held]) => {
+                    const tenant = {name: 'a', throttled, held, why: throttled ? why : []};
+                    since.update([tenant], past, now);
+                    return [tenant.throttled, tenant.since ?? null, tenant.why.length];
+                });
+
+            const server = (breaker, address) => ({address, breaker});
+            const {level, sentence, items} = judge({
+                status: {state: 'draining', ready: false, reasons: ['draining'], overcommitted: true},
+                tenants: {tenants: [{name: 'a', state: 'paused', why: []}, {name: 'b', state: 'active', throttled: true, rejected_per_s: 3,
+                    why: [{code: 'backend', text: 'lost', per_s: 9}, {code: 'hot_key', text: 'hot', per_s: 2}]}]},
+                hotkeys: {keys: [{tenant: 'b', key: 'k', table: 't', percent: 40, type: 'TABLE_HOTKEY_ALL'}, {tenant: 'b', key: 'k', table: 't', percent: 40, type: 'TABLE_HOTKEY_QUERY'}]},
+                upstreams: {upstreams: [{name: 'u', alive: false, backlog: true, evicting: 2, servers: [server('open', 'x'), server('half-open', 'y'), server('closed', 'z')]}]}});
+            result.judged = [level, sentence, items.map(item => item.tag), items.find(item => item.who === 'b').text];
+            result.empty = judge({status: {}, tenants: {}, hotkeys: {}, upstreams: {}});
 
             result.words = [0, 7.25, 12345, 1234567, null, undefined].map(format.count)
                 .concat([null, 5].map(format.units), [5, 1500, 45000, 2.5e6].map(format.microseconds),
@@ -400,6 +421,15 @@ def test_parts(page):
     assert found["restarted"] == [0, 32, [None, 1, 2], [1, 2]]
     assert found["back"] == [4, 5], "a clock that went back begins anew"
     assert found["span"] == [600, 100, 100]
+    assert found["throttled"] == [[True, 7, 1], [True, 7, 1], [True, 7, 1], [False, None, 0], [True, 7, 1],
+                                  [True, 7, 1], [False, None, 0]]
+    assert found["judged"] == [
+        "bad", "The server is draining, 1 upstream is down, 1 tenant is throttled, 1 breaker is open, "
+        "1 breaker is half-open, 1 hot key is refused in part, 1 upstream has a backlog, 1 tenant is paused.",
+        ["draining", "not ready", "down", "breaker open", "throttled", "overcommitted", "half-open", "backlog",
+         "evicting", "paused"],
+        "hot, now “t › k” 40 % (2/s); lost (9/s)"], found["judged"]
+    assert found["empty"] == {"level": "ok", "items": [], "sentence": "Nobody is throttled, every server is up."}
     assert found["words"] == ["0", "7.3", "12,345", "1.2 M", "–", "–", "unlimited", "5", "5 µs", "1.5 ms",
                               "45 ms", "2.5 s", "0 s", "59 s", "1 min 1 s", "1 h", "1 d 1 h", "query"]
     assert found["rows"] == 1000 and found["order"] == sorted(found["order"], reverse=True)
