@@ -12,6 +12,7 @@ import {SPAN_S} from './history.js';
 const HEIGHT_PX = 112;
 const LINES = 5; // tenants in a chart: more cannot be told apart
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4]];
+const MEAN_S = 3;  // units come in bursts of a slot of up to a second
 const CURSOR = 'headgate';
 const LEAST = 5;   // top of a scale where there is next to nothing, so that it lies at the bottom
 const ROOM = 1.08; // above the highest
@@ -27,7 +28,7 @@ const CHARTS = [
     {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog', lines: history => plain(history, [
         ['held for credits', 'held', '--line-2', 0], ['in line for tickets', 'queued', '--line-4', 1]])},
     {title: 'Tickets', format: count, choose: 'upstreams', by: 'out', lines: (history, chosen) => tickets(history, chosen)},
-    {title: 'Units/s of the busiest tenants', format: count, lines: history => tenants(history, 'units_per_s')},
+    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s', lines: history => tenants(history, 'units_per_s', mean)},
     {title: 'Refused/s, by tenant', format: count, lines: history => tenants(history, 'rejected_per_s')},
 ];
 
@@ -42,9 +43,16 @@ function tickets(history, chosen) {
         ([name, field, colour, dash]) => ({name, colour, dash, values: set[field] || []}));
 }
 
-function tenants(history, field) {
+function tenants(history, field, change = values => values) {
     return history.busiest('tenants', field, LINES).map((name, i) => (
-        {name, colour: '--line-' + (i + 1), dash: i, values: history.groups.tenants[name][field] || []}));
+        {name, colour: '--line-' + (i + 1), dash: i, values: change(history.groups.tenants[name][field] || [])}));
+}
+
+function mean(values) {
+    return values.map((value, i) => {
+        const near = values.slice(Math.max(0, i - MEAN_S + 1), i + 1).filter(one => one !== null);
+        return value === null ? null : near.reduce((sum, one) => sum + one, 0) / near.length;
+    });
 }
 
 class Chart {
@@ -120,6 +128,9 @@ class Chart {
             line.label = make('b');
             return make('li', '', mark, make('span', {className: 'name', title: line.name}, line.name), line.label);
         }));
+        if (!this.lines.length) {
+            this.values.append(make('li', 'muted', 'nobody'));
+        }
         this.labels = this.lines.map(line => line.label);
         this.plot = new uPlot(this.options(), [[], ...this.lines.map(() => [])], this.place);
     }

@@ -120,10 +120,10 @@ export class History {
         }
     }
 
-    /* Names of a group, those with the largest sum of a series first. */
+    /* Names of a group that have a series, those with the largest sum first; no idle tenants. */
     busiest(group, field, most) {
         const sums = Object.entries(this.groups[group]).map(
             ([name, set]) => [name, (set[field] || []).reduce((sum, value) => sum + (value || 0), 0)]);
-        return sums.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
+        return sums.filter(([, sum]) => sum > 0 || group !== 'tenants').sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
     }
 }

@@ -12,7 +12,7 @@ import {make, setClass, setHidden, setStyle, setText} from './dom.js';
 import {plural} from './format.js';
 
 const FEW = 6; // rows at first where each is a card
-const narrow = matchMedia('(max-width: 50rem)'); // as in headgate.css
+const narrow = matchMedia('(max-width: 60rem)'); // as in headgate.css
 
 const collator = new Intl.Collator('en', {numeric: true});
 

@@ -180,7 +180,8 @@ def hostile_keys(page):
     page.run(height + ".click()", LONG.decode())
 
 
-WIDTHS = {"desk": (1440, 900), "enlarged to 200 %": (720, 450), "telephone": (360, 740)}
+WIDTHS = {"desk": (1440, 900), "two columns": (1300, 800), "one column": (1280, 800), "rows": (970, 800),
+          "enlarged to 200 %": (720, 450), "telephone": (360, 740)}
 
 
 def everything_fits(page):
@@ -194,6 +195,11 @@ def everything_fits(page):
                 return box.width > 0 && box.right > innerWidth + 1 && !node.closest('.plot');
             }).map(node => node.tagName + '.' + node.className + ' ' + node.textContent.slice(0, 60));""")
         assert not beyond, (name, beyond[:5])
+        cut = page.run("""
+            return [...document.querySelectorAll('tr')].filter(row => [...row.cells].some(cell =>
+                cell.getBoundingClientRect().right > row.parentNode.getBoundingClientRect().right + 1))
+                .map(row => row.textContent.slice(0, 80));""")
+        assert not cut, (name, cut[:5])
     page.window(1440, 900)
 
 
