@@ -64,8 +64,14 @@ static void on_second(struct hg_timer *timer)
     sync_now(web, &view);
     look(web, &view);
     hg_web_view_put(&view);
-    hg_web_send_late(web);
     hg_webconns_look(&web->conns);
+}
+
+static void on_late(struct hg_timer *timer)
+{
+    struct hg_web *web = HG_CONTAINER_OF(timer, struct hg_web, late_timer);
+    hg_loop_stamp(&web->loop);
+    hg_web_send_late(web);
 }
 
 static void on_directory(struct hg_letter *letter, void *receiver)
@@ -186,6 +192,8 @@ int hg_web_start(struct hg_web *web)
         return 0;
     int rc = hg_loop_timer_init(&web->loop, &web->second, 1000000, on_second);
     if (rc == 0)
+        rc = hg_loop_timer_init(&web->loop, &web->late_timer, 0, on_late);
+    if (rc == 0)
         rc = -pthread_create(&web->thread, NULL, run, web);
     web->runs = rc == 0;
     return rc;
@@ -207,6 +215,7 @@ void hg_web_stop(struct hg_web *web)
     web->runs = false;
     web->stopping = true;
     hg_loop_timer_fini(&web->second);
+    hg_loop_timer_fini(&web->late_timer);
     evhttp_free(web->http);
     web->http = NULL;
     hg_webconns_fini(&web->conns);

@@ -29,7 +29,7 @@ struct hg_web {
     struct hg_addr bound;
     bool is_loopback;
     char host[256]; /* as configured, without the port */
-    struct hg_timer second;
+    struct hg_timer second, late_timer;
     struct hg_letter stop_letter, directory_letter;
     _Atomic bool directory_posted;
     struct hg_list late; /* refusals that wait */
@@ -56,7 +56,7 @@ void hg_web_on_request(struct evhttp_request *request, void *web);
 /* Sends text as the reply, which is taken; 500 when it has failed. */
 void hg_web_reply(struct hg_web *web, struct evhttp_request *request, int code, const char *type,
                   struct hg_webtext *text);
-/* Once a second: refusals whose time has come; all of them when `all`. */
+/* Refusals whose time has come; sets late_timer for the next. */
 void hg_web_send_late(struct hg_web *web);
 void hg_web_drop_late(struct hg_web *web);
 

@@ -23,7 +23,7 @@
 
 #define HG_WEBCONN_MAX        64          /* connections; one more pushes one out */
 #define HG_WEBCONN_ROOM       96          /* with those being closed; beyond, nothing is accepted */
-#define HG_WEBCONN_FIRST_US   10000000    /* from the connect to the end of the first request */
+#define HG_WEBCONN_FIRST_US   5000000     /* from the connect to the end of the first request */
 #define HG_WEBCONN_IDLE_US    75000000    /* from a reply to the end of the next request */
 #define HG_WEBCONN_REPLY_US   30000000    /* to take a reply */
 #define HG_WEBCONN_BYTES_MAX  (64u << 20) /* of replies that are not taken yet, of all */

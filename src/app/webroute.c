@@ -116,7 +116,10 @@ static void refuse_late(struct hg_web *web, struct evhttp_request *request, int 
     hg_loop_stamp(&web->loop);
     *late = (struct late){
         .request = request, .due_us = web->loop.now_us + LATE_US, .code = code, .text = text};
+    bool is_first = hg_list_empty(&web->late);
     hg_list_append(&web->late, &late->node);
+    if (is_first)
+        hg_web_send_late(web);
 }
 
 void hg_web_send_late(struct hg_web *web)
@@ -124,8 +127,9 @@ void hg_web_send_late(struct hg_web *web)
     HG_LIST_EACH(node, &web->late)
     {
         struct late *late = HG_CONTAINER_OF(node, struct late, node);
-        if (late->due_us > web->loop.now_us)
-            break;
+        if (late->due_us > web->loop.now_us &&
+            hg_loop_timer_arm(&web->late_timer, late->due_us - web->loop.now_us) == 0)
+            return;
         hg_list_remove(node);
         refuse(web, late->request, late->code, late->text);
         free(late);

@@ -284,6 +284,7 @@ void hg_web_watch_look(struct hg_web_watch *watch, const struct hg_directory *di
         memcpy(tenant->last, values, sizeof values);
         tenant->seen = true;
     }
+    hg_web_watch_sum(watch);
     for (size_t i = 0; i < watch->upstream_count && i < directory->upstream_count; i++) {
         const struct hg_upstream_shared *remote = hg_upstream_remote(directory->upstreams[i]);
         for (uint32_t s = 0; remote != NULL && s < watch->upstreams[i].count; s++)

@@ -44,3 +44,4 @@ check-clients-table: $(e2e_programs)
 
 EXTRA_DIST += tests/e2e/test_tickets_config.py
 EXTRA_DIST += tests/e2e/browser_tools.py tests/e2e/test_dashboard.py
+EXTRA_DIST += tests/e2e/test_http.py tests/e2e/test_http_hostile.py tests/lib/webclient.py
