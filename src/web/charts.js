@@ -19,7 +19,8 @@ const ROOM = 1.08; // above the highest
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/* What there is to see. lines(history): [{name, colour: a property of the style, dash, values}]. */
+/* What there is to see. lines(history, what was chosen, who had which colour):
+   [{name, colour: a property of the style, dash, values}]. */
 const CHARTS = [
     {title: 'Requests/s', format: count, lines: history => plain(history, [
         ['served', 'served_per_s', '--line-1', 0], ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
@@ -28,8 +29,8 @@ const CHARTS = [
     {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog', lines: history => plain(history, [
         ['held for credits', 'held', '--line-2', 0], ['in line for tickets', 'queued', '--line-4', 1]])},
     {title: 'Tickets', format: count, choose: 'upstreams', by: 'out', lines: (history, chosen) => tickets(history, chosen)},
-    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s', lines: history => tenants(history, 'units_per_s', mean)},
-    {title: 'Refused/s, by tenant', format: count, lines: history => tenants(history, 'rejected_per_s')},
+    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s', lines: (history, chosen, slots) => tenants(history, slots, 'units_per_s', mean)},
+    {title: 'Refused/s, by tenant', format: count, lines: (history, chosen, slots) => tenants(history, slots, 'rejected_per_s')},
 ];
 
 function plain(history, rows) {
@@ -43,9 +44,19 @@ function tickets(history, chosen) {
         ([name, field, colour, dash]) => ({name, colour, dash, values: set[field] || []}));
 }
 
-function tenants(history, field, change = values => values) {
-    return history.busiest('tenants', field, LINES).map((name, i) => (
-        {name, colour: '--line-' + (i + 1), dash: i, values: change(history.groups.tenants[name][field] || [])}));
+/* The busiest; each keeps its colour as long as it is one of them. `slots`: who had which. */
+function tenants(history, slots, field, change = values => values) {
+    const busiest = history.busiest('tenants', field, LINES);
+    slots.forEach((name, i) => {
+        if (!busiest.includes(name)) {
+            delete slots[i];
+        }
+    });
+    for (const name of busiest.filter(one => !slots.includes(one))) {
+        slots[Array.from({length: LINES}, (_, i) => i).find(i => !(i in slots))] = name;
+    }
+    return busiest.map(name => [name, slots.indexOf(name)]).sort((a, b) => a[1] - b[1]).map(([name, slot]) => (
+        {name, colour: '--line-' + (slot + 1), dash: slot, values: change(history.groups.tenants[name][field] || [])}));
 }
 
 function mean(values) {
@@ -61,6 +72,7 @@ class Chart {
         this.what = what;
         this.moveTo = moveTo;
         this.lines = [];
+        this.slots = []; // of tenants, by colour
         this.values = make('ul', 'legend');
         this.place = make('div', 'plot');
         this.at = make('span', 'muted at');
@@ -92,9 +104,9 @@ class Chart {
         if (this.select) {
             this.fillSelect(Object.keys(history.groups.upstreams));
         }
-        const lines = this.what.lines(history, this.select?.value);
-        // Only other names need a new plot; uPlot's series are fixed.
-        const names = lines.map(line => line.name).join('\n');
+        const lines = this.what.lines(history, this.select?.value, this.slots);
+        // Only other lines need a new plot; uPlot's series are fixed.
+        const names = lines.map(line => line.colour + line.name).join('\n');
         this.lines = lines;
         if (!this.plot || names !== this.names) {
             this.names = names;
