@@ -3,8 +3,9 @@ under a real flood. One browser and one server serve most of the tests, in their
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
+import glob
 import json
-import time
+import os
 import urllib.request
 
 import pytest
@@ -25,6 +26,7 @@ SHOWN_S = 2 * EPOCH_S + 1 + 3
 LIMIT = 300      # units a second of noisy
 THRESHOLD = 100  # operations an epoch of hot
 FILLERS = 94     # tenants that only have to be shown: 100 in all, with `default`
+WEB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "web")
 SCRIPT = b"<script>alert(1)</script>"
 LONG = b"long:" + b"0123456789" * 24 + b"!!!!!"  # 250 bytes
 BINARY = b"nul\0and\xff\xfebytes"
@@ -441,6 +443,22 @@ def test_parts(page):
     assert found["rows"] == 1000 and found["order"] == sorted(found["order"], reverse=True)
     # The best round, since the machine does something else as well: a quarter of a second at most.
     assert found["spent"] < scaled(250), found["spent"]
+
+
+TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def test_files(night):
+    """What is served is what is in src/web, byte for byte, with its type."""
+    paths = [os.path.relpath(path, WEB) for path in glob.glob(WEB + "/**", recursive=True)
+             if path.rsplit(".", 1)[-1] in TYPES]
+    assert len(paths) > 15, paths
+    for path in paths:
+        url = night.url + ("" if path == "index.html" else path)
+        with urllib.request.urlopen(url, timeout=scaled(5)) as answer, open(os.path.join(WEB, path), "rb") as file:
+            assert answer.read() == file.read(), path
+            assert answer.headers["Content-Type"].split(";")[0] == TYPES[path.rsplit(".", 1)[-1]], path
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_lost_and_back(page, night):
