@@ -23,14 +23,18 @@ const css = name => getComputedStyle(document.documentElement).getPropertyValue(
    [{name, colour: a property of the style, dash, values}]. */
 const CHARTS = [
     {title: 'Requests/s', format: count, lines: history => plain(history, [
-        ['served', 'served_per_s', '--line-1', 0], ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
+        ['served', 'served_per_s', '--line-1', 0],
+        ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
     {title: 'Latency', format: microseconds, least: 1000, lines: history => plain(history, [
         ['p50', 'p50_us', '--line-1', 0], ['p99', 'p99_us', '--line-4', 1]])},
-    {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog', lines: history => plain(history, [
+    {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog',
+     lines: history => plain(history, [
         ['held for credits', 'held', '--line-2', 0], ['in line for tickets', 'queued', '--line-4', 1]])},
     {title: 'Tickets', format: count, choose: 'upstreams', by: 'out', lines: (history, chosen) => tickets(history, chosen)},
-    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s', lines: (history, chosen, slots) => tenants(history, slots, 'units_per_s', mean)},
-    {title: 'Refused/s, by tenant', format: count, lines: (history, chosen, slots) => tenants(history, slots, 'rejected_per_s')},
+    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s',
+     lines: (history, chosen, slots) => tenants(history, slots, 'units_per_s', mean)},
+    {title: 'Refused/s, by tenant', format: count,
+     lines: (history, chosen, slots) => tenants(history, slots, 'rejected_per_s')},
 ];
 
 function plain(history, rows) {
@@ -56,7 +60,8 @@ function tenants(history, slots, field, change = values => values) {
         slots[Array.from({length: LINES}, (_, i) => i).find(i => !(i in slots))] = name;
     }
     return busiest.map(name => [name, slots.indexOf(name)]).sort((a, b) => a[1] - b[1]).map(([name, slot]) => (
-        {name, colour: '--line-' + (slot + 1), dash: slot, values: change(history.groups.tenants[name][field] || [])}));
+        {name, colour: '--line-' + (slot + 1), dash: slot,
+         values: change(history.groups.tenants[name][field] || [])}));
 }
 
 function mean(values) {
@@ -85,8 +90,9 @@ class Chart {
         if (what.note) {
             head.append(make('span', 'muted', what.note));
         }
-        this.element = make('figure', {className: 'chart', tabIndex: 0, role: 'group', 'aria-label': what.title + ', last 10 minutes'},
-            head, this.values, this.place);
+        this.element = make('figure', {
+            className: 'chart', tabIndex: 0, role: 'group', 'aria-label': what.title + ', last 10 minutes',
+        }, head, this.values, this.place);
         this.element.addEventListener('keydown', event => this.onKey(event));
         parent.append(this.element);
         new ResizeObserver(() => this.resize()).observe(this.place);
@@ -127,7 +133,8 @@ class Chart {
             const chosen = this.select.value;
             this.choices = names.join('\n');
             this.select.replaceChildren(...names.map(name => make('option', {value: name}, name)));
-            this.select.value = names.includes(chosen) ? chosen : this.history.busiest('upstreams', this.what.by, 1)[0] ?? '';
+            this.select.value = names.includes(chosen) ? chosen
+                : this.history.busiest('upstreams', this.what.by, 1)[0] ?? '';
         }
         this.select.hidden = names.length < 2;
     }
@@ -157,7 +164,8 @@ class Chart {
             scales: {x: {time: true}, y: {range: (u, min, max) => [0, Math.max(max * ROOM, this.what.least || LEAST)]}},
             axes: [{...axis, size: 22, space: 70, values: (u, times) => times.map(time => clock(time).slice(0, 5))},
                    {...axis, size: 58, space: 28, values: (u, values) => values.map(this.what.format)}],
-            series: [{}, ...this.lines.map(line => ({stroke: () => css(line.colour), width: 1.5, dash: DASHES[line.dash], points: {show: false}}))],
+            series: [{}, ...this.lines.map(line => ({
+                stroke: () => css(line.colour), width: 1.5, dash: DASHES[line.dash], points: {show: false}}))],
             hooks: {setCursor: [() => this.showValues()], drawClear: [u => this.drawBand(u)]},
         };
     }
@@ -203,7 +211,8 @@ class Chart {
     }
 
     putCursor(time) {
-        this.plot?.setCursor(time === null ? {left: -10, top: -10} : {left: this.plot.valToPos(time, 'x'), top: 1});
+        this.plot?.setCursor(time === null ? {left: -10, top: -10}
+            : {left: this.plot.valToPos(time, 'x'), top: 1});
     }
 
     /* Colours have changed. */
@@ -223,7 +232,8 @@ export class Charts {
                 moveTo(null);
             }
         });
-        matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.charts.forEach(chart => chart.redraw()));
+        matchMedia('(prefers-color-scheme: dark)').addEventListener(
+            'change', () => this.charts.forEach(chart => chart.redraw()));
     }
 
     update(history) {

@@ -124,6 +124,7 @@ export class History {
     busiest(group, field, most) {
         const sums = Object.entries(this.groups[group]).map(
             ([name, set]) => [name, (set[field] || []).reduce((sum, value) => sum + (value || 0), 0)]);
-        return sums.filter(([, sum]) => sum > 0 || group !== 'tenants').sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
+        return sums.filter(([, sum]) => sum > 0 || group !== 'tenants')
+            .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
     }
 }

@@ -3,7 +3,7 @@
 
 import {make, setText, setTitle} from './dom.js';
 import {count, keyName, kind, percent, NONE} from './format.js';
-import {drawBar, Table} from './table.js';
+import {drawBar, number, Table, words} from './table.js';
 
 export class HotKeys {
     constructor(section) {
@@ -18,17 +18,18 @@ export class HotKeys {
             level: row => row.percent > 0 ? 'warn' : '',
             sort: {column: 'percent', descending: true, then: (a, b) => b.count - a.count || a.rank - b.rank},
             columns: [
-                {id: 'key', title: 'Key', value: row => row.name, show: showKey},
-                {id: 'tenant', title: 'Tenant', value: row => row.tenant, text: row => row.tenant},
-                {id: 'type', title: 'Type', hint: 'Kind of operation', value: row => row.kind, text: row => row.kind},
-                {id: 'rank', title: 'Rank', number: true, value: row => -row.rank, text: row => count(row.rank)},
-                {id: 'count', title: 'Ops', hint: 'Operations of the key in the epoch', number: true, value: row => row.count, text: row => count(row.count)},
-                {id: 'threshold', title: 'Threshold', hint: 'Operations in an epoch above which a key is throttled; 0: never', number: true,
-                 value: row => row.threshold, text: row => row.threshold ? count(row.threshold) : 'none'},
-                {id: 'share', title: 'Share', hint: 'Of its tenant’s operations of the epoch', number: true, value: row => row.share_percent,
-                 show: (cell, row) => showPercent(cell, row.share_percent, 'share')},
-                {id: 'percent', title: 'Refused', hint: 'How many of its operations are refused', number: true, value: row => row.percent,
-                 show: (cell, row) => showPercent(cell, row.percent, 'refused')},
+                words('key', 'Key', row => row.name, {show: showKey}),
+                words('tenant', 'Tenant', row => row.tenant),
+                words('type', 'Type', row => row.kind, {hint: 'Kind of operation'}),
+                number('rank', 'Rank', row => -row.rank, 'In its tenant and type', {text: row => count(row.rank)}),
+                number('count', 'Ops', row => row.count, 'Operations of the key in the epoch'),
+                number('threshold', 'Threshold', row => row.threshold,
+                    'Operations in an epoch above which a key is throttled; none: it never is',
+                    {text: row => row.threshold ? count(row.threshold) : 'none'}),
+                number('share', 'Share', row => row.share_percent, 'Of its tenant’s operations of the epoch',
+                    {show: (cell, row) => showPercent(cell, row.share_percent, 'share')}),
+                number('percent', 'Refused', row => row.percent, 'How many of its operations are refused',
+                    {show: (cell, row) => showPercent(cell, row.percent, 'refused')}),
             ],
         });
         section.querySelector('.head').after(this.note);

@@ -60,7 +60,8 @@ function itemsOfServer(status) {
         }
     }
     if (status.overcommitted) {
-        items.push({level: 'warn', tag: 'overcommitted', who: 'reservations', text: 'exceed the node’s capacity together: there is no free pool'});
+        items.push({level: 'warn', tag: 'overcommitted', who: 'reservations',
+                    text: 'exceed the node’s capacity together: there is no free pool'});
     }
     return items;
 }
@@ -72,7 +73,8 @@ function itemsOfUpstream(upstream) {
     }
     for (const server of serversOf(upstream)) {
         if (server.breaker === 'open') {
-            items.push({level: 'bad', tag: 'breaker open', who, text: server.address + ' is out, requests for its keys are refused'});
+            items.push({level: 'bad', tag: 'breaker open', who,
+                        text: server.address + ' is out, requests for its keys are refused'});
         } else if (server.breaker === 'half-open') {
             items.push({level: 'warn', tag: 'half-open', who, text: server.address + ' was out and is being tried'});
         }
@@ -81,7 +83,8 @@ function itemsOfUpstream(upstream) {
         items.push({level: 'warn', tag: 'backlog', who, text: 'the store cannot keep up, requests wait for tickets'});
     }
     if (upstream.evicting > 0) {
-        items.push({level: 'warn', tag: 'evicting', who, text: 'requests for ' + plural(upstream.evicting, 'key that holds', 'keys that hold') + ' it up are refused'});
+        items.push({level: 'warn', tag: 'evicting', who,
+                    text: 'requests for ' + plural(upstream.evicting, 'key that holds', 'keys that hold') + ' it up are refused'});
     }
     return items;
 }

@@ -133,6 +133,8 @@ def test_idle(page, night):
 
 def test_flood(page, night):
     """The throttled tenant with its reason, and the hot key with its percent, within an epoch."""
+    page.run("window.said = []; new MutationObserver(() => said.push(performance.now())).observe("
+             "document.querySelector('#announce'), {childList: true})")
     with night.flood():
         page.wait(lambda: "tenant is throttled" in page.text("#sentence") or
                   "tenants are throttled" in page.text("#sentence"), SHOWN_S, "a throttled tenant")
@@ -161,8 +163,12 @@ def test_flood(page, night):
         hostile_keys(page)
         everything_fits(page)
         nothing_for_axe(page)
+        page.wait(lambda: "throttled" in page.text("#announce"), 12, "words for a screen reader")
     page.wait(lambda: page.text("#sentence") == "Nobody is throttled, every server is up.",
               SHOWN_S + 10 * EPOCH_S, "quiet again")
+    # Who listens is not told each second.
+    said = page.run("return said")
+    assert said and all(b - a > 9900 for a, b in zip(said, said[1:])), said
 
 
 def hostile_keys(page):
