@@ -13,8 +13,8 @@
 #define LISTEN_MAX 64
 
 static const char usage[] =
-    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [-a ADDR] "
-    "[--insecure]\n"
+    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [-a ADDR] [--insecure]\n"
+    "                [--take-over]\n"
     "       headgate --check [-c FILE]\n"
     "       headgate --describe-config | --sample-config | --describe-stats |\n"
     "                --describe-metrics | --version | --help\n"
@@ -26,6 +26,9 @@ static const char usage[] =
     "  -t, --threads N        worker threads, 0 = one for each core\n"
     "  -a, --admin ADDR       serve metrics, health and the dashboard over HTTP there: HOST:PORT\n"
     "      --insecure         allow listeners beyond this machine without a users file\n"
+    "      --take-over        get the listening sockets from the headgate that runs on this "
+    "data_dir,\n"
+    "                         which then ends; without one start as usual\n"
     "      --check            check the configuration, print what is wrong, and end\n"
     "      --describe-config  print every option with its range and default\n"
     "      --sample-config    print the sample configuration file\n"
@@ -40,7 +43,8 @@ enum {
     OPT_SAMPLE,
     OPT_DESCRIBE_STATS,
     OPT_DESCRIBE_METRICS,
-    OPT_INSECURE
+    OPT_INSECURE,
+    OPT_TAKE_OVER
 };
 
 static const struct option options[] = {
@@ -50,6 +54,7 @@ static const struct option options[] = {
     {"threads", required_argument, NULL, 't'},
     {"admin", required_argument, NULL, 'a'},
     {"insecure", no_argument, NULL, OPT_INSECURE},
+    {"take-over", no_argument, NULL, OPT_TAKE_OVER},
     {"check", no_argument, NULL, OPT_CHECK},
     {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
     {"sample-config", no_argument, NULL, OPT_SAMPLE},
@@ -64,6 +69,7 @@ struct command_line {
     const char *conf_path;
     const char *listen[LISTEN_MAX];
     struct hg_conf_overrides overrides;
+    bool take_over;
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
 
@@ -96,6 +102,9 @@ static int parse(int argc, char **argv, struct command_line *line)
         case OPT_INSECURE:
             line->overrides.insecure = true;
             break;
+        case OPT_TAKE_OVER:
+            line->take_over = true;
+            break;
         case '?':
             fputs(usage, stderr);
             return 2;
@@ -123,6 +132,14 @@ static int check(const struct command_line *line)
         hg_users_free(users);
     }
     hg_conf_errors_print(&errs, stderr);
+    if (rc == 0) {
+        struct hg_tlsset *tls = NULL;
+        char why[512];
+        rc = hg_tlsset_load(conf, &tls, why);
+        if (rc != 0)
+            fprintf(stderr, "headgate: %s\n", why);
+        hg_tlsset_free(tls);
+    }
     if (rc == 0)
         printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
     hg_conf_errors_fini(&errs);
@@ -138,7 +155,8 @@ int main(int argc, char **argv)
         return rc;
     switch (line.print) {
     case 0:
-        return hg_process_run(line.conf_path, &line.overrides);
+        return hg_process_run(
+            &(struct hg_process_options){line.conf_path, line.overrides, line.take_over, argv});
     case OPT_CHECK:
         return check(&line);
     case OPT_DESCRIBE_CONFIG:

@@ -20,6 +20,7 @@
     V(KIND_REDIS, "redis") V(KIND_REDIS_CLUSTER, "redis-cluster")
 #define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") \
     V(SYNC_NEVER, "never")
+#define HG_CONF_WHEN_FULL_VALUES(V) V(WHEN_FULL_REFUSE, "refuse") V(WHEN_FULL_EVICT, "evict")
 #define HG_CONF_RING_VALUES(V) V(RING_KETAMA, "ketama") V(RING_KETAMA_WEIGHTED, "ketama_weighted") \
     V(RING_CONSISTENT, "consistent") V(RING_MODULA, "modula")
 #define HG_CONF_HASH_VALUES(V) V(HASH_DEFAULT, "default") V(HASH_MD5, "md5") V(HASH_CRC, "crc") \
@@ -29,6 +30,8 @@
 #define HG_CONF_LAYOUT_VALUES(V) V(LAYOUT_ITEM, "item") V(LAYOUT_PLAIN, "plain")
 #define HG_CONF_RANGES_VALUES(V) V(RANGES_AUTO, "auto") V(RANGES_ON, "on") V(RANGES_OFF, "off")
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
+#define HG_CONF_TENANT_STATE_VALUES(V) V(TENANT_STATE_ACTIVE, "active") \
+    V(TENANT_STATE_PAUSED, "paused") V(TENANT_STATE_DISABLED, "disabled")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")
 #define HG_CONF_HOTKEY_MODE_VALUES(V) V(HOTKEY_MODE_OFF, "off") V(HOTKEY_MODE_OBSERVE, "observe") \
@@ -43,6 +46,7 @@
     V(EXECUTION_CONTROL_PROBING, "probing") V(EXECUTION_CONTROL_FIXED, "fixed")
 #define HG_CONF_CLIENT_AUTH_VALUES(V) V(CLIENT_AUTH_NONE, "none") V(CLIENT_AUTH_OPTIONAL, "optional") \
     V(CLIENT_AUTH_REQUIRED, "required")
+#define HG_CONF_CLIENT_USER_VALUES(V) V(CLIENT_USER_NONE, "none") V(CLIENT_USER_CN, "cn")
 #define HG_CONF_TLS_VERSION_VALUES(V) V(TLS_VERSION_1_2, "1.2") V(TLS_VERSION_1_3, "1.3")
 #define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
     V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
@@ -53,11 +57,13 @@
     C(FREE_POOL, hg_conf_free_pool, HG_CONF_FREE_POOL_VALUES) \
     C(KIND, hg_conf_kind, HG_CONF_KIND_VALUES) \
     C(SYNC, hg_conf_sync, HG_CONF_SYNC_VALUES) \
+    C(WHEN_FULL, hg_conf_when_full, HG_CONF_WHEN_FULL_VALUES) \
     C(RING, hg_conf_ring, HG_CONF_RING_VALUES) \
     C(HASH, hg_conf_hash, HG_CONF_HASH_VALUES) \
     C(LAYOUT, hg_conf_layout, HG_CONF_LAYOUT_VALUES) \
     C(RANGES, hg_conf_ranges, HG_CONF_RANGES_VALUES) \
     C(MULTIGET, hg_conf_multiget, HG_CONF_MULTIGET_VALUES) \
+    C(TENANT_STATE, hg_conf_tenant_state, HG_CONF_TENANT_STATE_VALUES) \
     C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
     C(HOTKEY_MODE, hg_conf_hotkey_mode, HG_CONF_HOTKEY_MODE_VALUES) \
     C(HOTKEY_CONTROL, hg_conf_hotkey_control, HG_CONF_HOTKEY_CONTROL_VALUES) \
@@ -65,6 +71,7 @@
     C(BIND_MODE, hg_conf_bind_mode, HG_CONF_BIND_MODE_VALUES) \
     C(EXECUTION_CONTROL, hg_conf_execution_control, HG_CONF_EXECUTION_CONTROL_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
+    C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
     C(TLS_VERSION, hg_conf_tls_version, HG_CONF_TLS_VERSION_VALUES) \
     C(REJECT_STATUS, hg_conf_reject_status, HG_CONF_REJECT_STATUS_VALUES)
 /* clang-format on */
@@ -97,11 +104,13 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_FREE_POOL(name)         enum hg_conf_free_pool name;
 #define HG_CONF_FIELD_KIND(name)              enum hg_conf_kind name;
 #define HG_CONF_FIELD_SYNC(name)              enum hg_conf_sync name;
+#define HG_CONF_FIELD_WHEN_FULL(name)         enum hg_conf_when_full name;
 #define HG_CONF_FIELD_RING(name)              enum hg_conf_ring name;
 #define HG_CONF_FIELD_HASH(name)              enum hg_conf_hash name;
 #define HG_CONF_FIELD_LAYOUT(name)            enum hg_conf_layout name;
 #define HG_CONF_FIELD_RANGES(name)            enum hg_conf_ranges name;
 #define HG_CONF_FIELD_MULTIGET(name)          enum hg_conf_multiget name;
+#define HG_CONF_FIELD_TENANT_STATE(name)      enum hg_conf_tenant_state name;
 #define HG_CONF_FIELD_CREDIT_MODE(name)       enum hg_conf_credit_mode name;
 #define HG_CONF_FIELD_HOTKEY_MODE(name)       enum hg_conf_hotkey_mode name;
 #define HG_CONF_FIELD_HOTKEY_CONTROL(name)    enum hg_conf_hotkey_control name;
@@ -109,6 +118,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_BIND_MODE(name)         enum hg_conf_bind_mode name;
 #define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
+#define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;
 #define HG_CONF_FIELD_TLS_VERSION(name)       enum hg_conf_tls_version name;
 #define HG_CONF_FIELD_REJECT_STATUS(name)     enum hg_conf_reject_status name;
 

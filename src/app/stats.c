@@ -103,6 +103,7 @@ static void group_general(struct hg_process *process, struct hg_job *job)
     hg_job_stat(job, "login_" #name, "%llu", (unsigned long long)hg_counter_get(&logins->name));
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
+    hg_tlslisten_stats(process->tls, job);
 }
 
 /* ---- threads, operations ---- */
@@ -118,6 +119,7 @@ static void group_threads(struct hg_process *process, struct hg_job *job)
         HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     }
+    hg_tlslisten_thread_stats(process->tls, job);
 }
 
 /* The latencies of one operation over all workers; malloc'd, NULL when memory is out. */
@@ -322,6 +324,11 @@ void hg_stats_describe(FILE *to)
 #define HG_WORKER_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
+    fprintf(to, "\nof TLS handshakes (stat: tls_handshakes_NAME, with tls_handshakes_now;\n"
+                "stat threads: handshakes_N:NAME):\n");
+#define HG_HANDSHAKE_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
+#include "front/handshake_stats.def"
+#undef HG_HANDSHAKE_STAT
     fprintf(to, "\nof each tenant (stat bucket_details):\n");
 #define HG_LANE(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"

@@ -41,7 +41,11 @@ static json_t *units(uint64_t value)
 
 static const char *state_name(const struct hg_bucket *bucket)
 {
-    static const char *const names[] = {"active", "disabled", "deleted"};
+    static const char *const names[] = {
+        [HG_BUCKET_ACTIVE] = "active",     [HG_BUCKET_PAUSED] = "paused",
+        [HG_BUCKET_DISABLED] = "disabled", [HG_BUCKET_ORPHAN] = "disabled",
+        [HG_BUCKET_DELETED] = "deleted",
+    };
     return names[atomic_load((_Atomic int *)&bucket->state)];
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/inherit.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -97,13 +98,37 @@ void hg_web_note_directory(struct hg_web *web)
 
 /* ---- the socket ---- */
 
+int hg_web_fd(const struct hg_web *web)
+{
+    return web->fd;
+}
+
+static void on_give_way(struct hg_letter *letter, void *receiver)
+{
+    struct hg_web *web = receiver;
+    (void)letter;
+    if (!web->stopping)
+        hg_webconns_refuse_new(&web->conns);
+}
+
+void hg_web_give_way(struct hg_web *web)
+{
+    if (web == NULL || atomic_exchange(&web->give_posted, true))
+        return;
+    web->give_letter.deliver = on_give_way;
+    hg_mailbox_post(&web->mailbox, &web->give_letter);
+}
+
 static int bind_to(struct hg_web *web, const struct hg_conf_address *address, char why[256])
 {
     struct evconnlistener *listener = NULL;
     struct hg_addr addr;
-    int fd = -1;
+    struct hg_inherit_share share = {.fd = -ENOENT};
     int rc = hg_addr_resolve(address->text, 0, &addr);
-    if (rc == 0) {
+    if (rc == 0)
+        hg_inherit_take(web->process->inherit, HG_INHERIT_ADMIN, &addr, 1, &share);
+    int fd = share.fd;
+    if (rc == 0 && fd < 0) {
         fd = hg_sock_listen(&addr, BACKLOG, 0600);
         rc = fd < 0 ? fd : 0;
     }
@@ -117,6 +142,8 @@ static int bind_to(struct hg_web *web, const struct hg_conf_address *address, ch
     web->bound.len = sizeof web->bound.sa;
     if (getsockname(fd, (struct sockaddr *)&web->bound.sa, &web->bound.len) != 0)
         web->bound = addr;
+    evutil_make_socket_nonblocking(fd);
+    web->fd = fd;
     web->is_loopback = hg_addr_local(&web->bound);
     snprintf(web->host, sizeof web->host, "%s", address->host);
     listener = evconnlistener_new(web->loop.base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE, 0, fd);

@@ -17,7 +17,8 @@
 struct hg_process;
 struct hg_web;
 
-/* Binds the address of the configuration; nobody is answered yet. 0, or -errno with `why`. Without
+/* Binds the address of the configuration, or takes the socket that was handed over for it; nobody
+   is answered yet. 0, or -errno with `why`. Without
    an address *ret is NULL, which all calls below take. */
 HG_MUST_USE int hg_web_open(struct hg_process *process, struct hg_web **ret, char why[256]);
 /* When workers and housekeeping run. 0 or -errno. */
@@ -29,5 +30,10 @@ void hg_web_free(struct hg_web *web);
 
 /* From any thread: a new directory is in force, the old one's records should be let go. */
 void hg_web_note_directory(struct hg_web *web);
+
+/* The listening socket, which stays ours; for a new process that takes over. */
+int hg_web_fd(const struct hg_web *web);
+/* From the main thread: a new process accepts on the socket from now on, this one does not. */
+void hg_web_give_way(struct hg_web *web);
 
 #endif

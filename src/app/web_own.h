@@ -26,12 +26,13 @@ struct hg_web {
     bool runs, stopping;
     struct evhttp *http;
     struct hg_webconns conns;
+    int fd; /* listens; the listener's */
     struct hg_addr bound;
     bool is_loopback;
     char host[256]; /* as configured, without the port */
     struct hg_timer second, late_timer;
-    struct hg_letter stop_letter, directory_letter;
-    _Atomic bool directory_posted;
+    struct hg_letter stop_letter, directory_letter, give_letter;
+    _Atomic bool directory_posted, give_posted;
     struct hg_list late; /* refusals that wait */
     struct hg_web_watch watch;
     struct hg_web_history history;

@@ -1,5 +1,6 @@
 // webapi - JSON of the process, of tenants and of upstreams, as doc/api.md has it
 // SPDX-License-Identifier: BSD-3-Clause
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,26 +141,37 @@ static uint64_t outcome_rate(const struct hg_web_tenant *tenant, unsigned outcom
     return tenant->rates[HG_WEB_OUTCOMES_AT + outcome];
 }
 
-static void add_reason(struct hg_webtext *text, const char *code, uint64_t per_s, const char *what,
-                       uint64_t limit, const char *unit)
+/* `always`: also when it did not happen in the last second. */
+static void add_reason(struct hg_webtext *text, const char *code, uint64_t per_s, bool always,
+                       const char *what)
 {
-    struct hg_webtext sentence;
-    if (per_s == 0)
+    if (per_s == 0 && !always)
         return;
-    hg_webtext_init(&sentence);
-    hg_webtext_str(&sentence, what);
-    if (unit != NULL) {
-        hg_webtext_str(&sentence, " of ");
-        hg_webtext_uint(&sentence, limit);
-        hg_webtext_str(&sentence, unit);
-    }
     hg_json_open(text, '{');
     key_string(text, "code", code);
-    hg_json_key(text, "text");
-    hg_json_bytes(text, hg_span(sentence.at, sentence.len));
+    key_string(text, "text", what);
     key_uint(text, "per_s", per_s);
     hg_json_close(text, '}');
-    hg_webtext_fini(&sentence);
+}
+
+/* What its operator has made of it is a reason even while nobody asks for anything. */
+static void add_state(struct hg_webtext *text, struct hg_web_tenant *tenant)
+{
+    uint64_t paused = outcome_rate(tenant, HG_OUTCOME_PAUSED);
+    uint64_t disabled = outcome_rate(tenant, HG_OUTCOME_DISABLED);
+    switch (atomic_load(&tenant->bucket->state)) {
+    case HG_BUCKET_PAUSED:
+        add_reason(text, "paused", paused, true, "it is paused");
+        return;
+    case HG_BUCKET_DISABLED:
+        add_reason(text, "disabled", disabled, true, "it is disabled");
+        return;
+    case HG_BUCKET_ORPHAN:
+        add_reason(text, "disabled", paused + disabled, true, "its upstream is gone");
+        return;
+    default:
+        return;
+    }
 }
 
 /* True when the tenant itself is held back: by its credits, its keys, its binds. */
@@ -178,23 +190,26 @@ static bool add_reasons(struct hg_webtext *text, struct hg_web_tenant *tenant)
     uint64_t backend = outcome_rate(tenant, HG_OUTCOME_BACKEND_DOWN) +
                        outcome_rate(tenant, HG_OUTCOME_BACKEND_LOST) +
                        outcome_rate(tenant, HG_OUTCOME_BACKEND_TIMEOUT);
+    char hard_text[100], hot_text[100];
+    snprintf(hard_text, sizeof hard_text, "held for its hard limit of %llu units/s",
+             (unsigned long long)atomic_load(&bucket->credit.hard_limit));
+    snprintf(hot_text, sizeof hot_text,
+             "refused for hot keys: more than its threshold of %llu operations an epoch",
+             (unsigned long long)atomic_load(&bucket->hotkey_threshold));
     hg_json_key(text, "why");
     hg_json_open(text, '[');
-    add_reason(text, "hard_limit", hard, "held for its hard limit",
-               atomic_load(&bucket->credit.hard_limit), " units/s");
-    add_reason(text, "free_pool", pool, "beyond its reservation, and the free pool is used up", 0,
-               NULL);
-    add_reason(text, "share", share, "beyond its reservation and its share of the free pool", 0,
-               NULL);
-    add_reason(text, "hot_key", hot, "refused for hot keys: more than its threshold",
-               atomic_load(&bucket->hotkey_threshold), " operations an epoch");
-    add_reason(text, "bind", bind, "refused for keys that held up an overloaded store", 0, NULL);
-    add_reason(text, "data_limit", data, "writes refused: its data limit is set", 0, NULL);
-    add_reason(text, "queue", queue, "too many requests waited for its store, or too long", 0,
-               NULL);
-    add_reason(text, "backend", backend, "its store is down, or does not answer", 0, NULL);
-    if (atomic_load(&bucket->state) == HG_BUCKET_DISABLED)
-        add_reason(text, "disabled", 1, "it is disabled", 0, NULL);
+    add_reason(text, "hard_limit", hard, false, hard_text);
+    add_reason(text, "free_pool", pool, false,
+               "beyond its reservation, and the free pool is used up");
+    add_reason(text, "share", share, false,
+               "beyond its reservation and its share of the free pool");
+    add_reason(text, "hot_key", hot, false, hot_text);
+    add_reason(text, "bind", bind, false, "refused for keys that held up an overloaded store");
+    add_reason(text, "data_limit", data, false, "writes refused: its data limit is set");
+    add_reason(text, "queue", queue, false,
+               "too many requests waited for its store, or for too long");
+    add_reason(text, "backend", backend, false, "its store is down, or does not answer");
+    add_state(text, tenant);
     hg_json_close(text, ']');
     return hard + pool + share + hot + bind + data > 0;
 }
@@ -209,7 +224,11 @@ static uint64_t held_now(const struct hg_bucket *bucket)
 
 static const char *state_name(struct hg_bucket *bucket)
 {
-    static const char *const names[] = {"active", "disabled", "deleted"};
+    static const char *const names[] = {
+        [HG_BUCKET_ACTIVE] = "active",     [HG_BUCKET_PAUSED] = "paused",
+        [HG_BUCKET_DISABLED] = "disabled", [HG_BUCKET_ORPHAN] = "disabled",
+        [HG_BUCKET_DELETED] = "deleted",
+    };
     return names[atomic_load(&bucket->state)];
 }
 

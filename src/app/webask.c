@@ -177,7 +177,7 @@ static void slow_object(struct hg_webtext *text, const struct hg_slow_entry *ent
     hg_json_key(text, "tenant");
     hg_json_string(text, entry->bucket);
     hg_json_key(text, "operation");
-    hg_json_string(text, hg_opcode_row(entry->opcode)->name);
+    hg_json_string(text, hg_op_rows[entry->op].name);
     hg_json_key(text, "key");
     hg_json_bytes(text, hg_span(entry->key, shown));
     hg_json_key(text, "key_cut");

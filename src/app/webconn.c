@@ -90,10 +90,16 @@ static void on_turn(struct hg_hook *hook)
         if (on_event == NULL)
             let_go(conns, conn);
     }
-    if (conns->paused && conns->count < HG_WEBCONN_ROOM) {
+    if (conns->paused && !conns->refuses && conns->count < HG_WEBCONN_ROOM) {
         evconnlistener_enable(conns->listener);
         conns->paused = false;
     }
+}
+
+void hg_webconns_refuse_new(struct hg_webconns *conns)
+{
+    conns->refuses = true;
+    evconnlistener_disable(conns->listener);
 }
 
 void hg_webconns_init(struct hg_webconns *conns, struct hg_loop *loop, struct evhttp *http,

@@ -47,7 +47,8 @@ struct hg_webconns {
     unsigned count;     /* in use */
     unsigned open;      /* of these, not closing */
     size_t reply_bytes; /* of all */
-    bool paused;
+    bool paused;        /* there is no room */
+    bool refuses;       /* for good */
 };
 
 /* Sets up limits of `http`, which accepts from `listener`. */
@@ -55,6 +56,8 @@ void hg_webconns_init(struct hg_webconns *conns, struct hg_loop *loop, struct ev
                       struct evconnlistener *listener);
 /* After evhttp_free. */
 void hg_webconns_fini(struct hg_webconns *conns);
+/* No more are accepted. */
+void hg_webconns_refuse_new(struct hg_webconns *conns);
 /* Once a second: closes whose time is over. */
 void hg_webconns_look(struct hg_webconns *conns);
 /* A request has come. */

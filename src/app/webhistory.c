@@ -220,6 +220,8 @@ static enum side side_of(unsigned outcome)
     case HG_OUTCOME_EVICTED:
     case HG_OUTCOME_DATA_LIMIT:
     case HG_OUTCOME_CONNECTION_LIMIT:
+    case HG_OUTCOME_PAUSED:
+    case HG_OUTCOME_DISABLED:
         return THROTTLED;
     case HG_OUTCOME_STORE_ERROR:
     case HG_OUTCOME_QUEUE_FULL:

@@ -41,10 +41,11 @@ void hg_web_values(const struct hg_bucket *bucket, uint64_t values[HG_WEB_VALUES
 
 uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES])
 {
-    static const unsigned refused[] = {HG_OUTCOME_THROTTLED,       HG_OUTCOME_THROTTLED_TOO_LONG,
-                                       HG_OUTCOME_HOT_KEY,         HG_OUTCOME_BIND_THROTTLED,
-                                       HG_OUTCOME_EVICTED,         HG_OUTCOME_DATA_LIMIT,
-                                       HG_OUTCOME_CONNECTION_LIMIT};
+    static const unsigned refused[] = {HG_OUTCOME_THROTTLED,        HG_OUTCOME_THROTTLED_TOO_LONG,
+                                       HG_OUTCOME_HOT_KEY,          HG_OUTCOME_BIND_THROTTLED,
+                                       HG_OUTCOME_EVICTED,          HG_OUTCOME_DATA_LIMIT,
+                                       HG_OUTCOME_CONNECTION_LIMIT, HG_OUTCOME_PAUSED,
+                                       HG_OUTCOME_DISABLED};
     uint64_t sum = 0;
     for (size_t i = 0; i < HG_COUNT_OF(refused); i++)
         sum += values[HG_WEB_OUTCOMES_AT + refused[i]];

@@ -30,7 +30,15 @@ struct hg_hotlist;
 struct hg_bindthrottle;
 struct hg_hottenant;
 
-enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
+/* Only an active one is served. Paused and disabled are its operator's doing; an orphan's upstream
+   is gone. */
+enum hg_bucket_state {
+    HG_BUCKET_ACTIVE,
+    HG_BUCKET_PAUSED,
+    HG_BUCKET_DISABLED,
+    HG_BUCKET_ORPHAN,
+    HG_BUCKET_DELETED
+};
 enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
 enum hg_reject { HG_REJECT_TMPFAIL, HG_REJECT_BUSY, HG_REJECT_DEGRADE };
 

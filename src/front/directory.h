@@ -39,6 +39,7 @@ struct hg_front_settings {
     uint64_t request_deadline_us;
     uint64_t throttle_max_wait_us;
     uint64_t slow_request_us;
+    uint32_t trace_sample; /* one request in so many leaves a line in the log; 0: none */
     uint32_t read_unit_bytes;
     uint32_t write_unit_bytes;
     bool login_required;

@@ -7,6 +7,10 @@
 #define HG_WORKER_STATS(HG_WORKER_STAT)                                                            \
     HG_WORKER_STAT(accepted, COUNTER, "client connections taken over from the listeners")          \
     HG_WORKER_STAT(connections, GAUGE, "client connections open now")                              \
+    HG_WORKER_STAT(tls_connections, GAUGE, "client connections with TLS open now")                 \
+    HG_WORKER_STAT(tls_unknown_users, COUNTER,                                                     \
+                   "client certificates that name no user: the connection was closed, or stayed "  \
+                   "anonymous")                                                                    \
     HG_WORKER_STAT(cmd_total, COUNTER, "requests that ended")                                      \
     HG_WORKER_STAT(get_hits, COUNTER, "gets that found an item")                                   \
     HG_WORKER_STAT(get_misses, COUNTER, "gets that found nothing")                                 \

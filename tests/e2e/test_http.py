@@ -383,7 +383,7 @@ def test_slow_requests():
         backend.resume()
         client.recv()
         rows = poll(lambda: api(daemon, "slow")["slow"], what="it is in the slow log")
-        assert rows[0]["tenant"] == "default" and rows[0]["operation"] == "Get"
+        assert rows[0]["tenant"] == "default" and rows[0]["operation"] == "get"
         assert rows[0]["key"] == "a\\x01b" and rows[0]["server"] == backend.where
         assert rows[0]["total_us"] >= 50000 and rows[0]["outcome"] == "success"
         assert rows[0]["backend_us"] > 40000
