@@ -479,6 +479,30 @@ def test_what_is_no_handover_is_refused():
     assert not os.path.exists(os.path.join(daemon.config["data_dir"], "handover.sock"))
 
 
+def test_who_says_nothing_is_hung_up_on():
+    with Headgate() as daemon, Stranger(daemon) as silent:
+        with Stranger(daemon) as second:
+            assert second.hear() == (REFUSE, "another process is taking over")
+        silent.sock.settimeout(scaled(8))
+        assert silent.hear() == (0, "")
+        assert "silent for too long" in daemon.stderr()
+        take_over(daemon)
+        still_serves(daemon)
+
+
+def test_the_old_one_may_be_ended_while_another_takes_over(memcached):
+    """SIGTERM comes between the offer and DONE: the sockets are with the new one, and stay open."""
+    with Headgate(remote(memcached)) as daemon:
+        with Stranger(daemon) as stranger:
+            stranger.say(HELLO)
+            assert stranger.hear()[0] == OFFER
+            daemon.process.signal(signal.SIGTERM)
+            assert daemon.process.wait(10) == 0
+            assert stranger.hear()[0] == 0
+            # The socket is with the stranger, and still takes connections.
+            socket.create_connection(daemon.address, scaled(5)).close()
+
+
 def test_without_anybody_to_take_over_from():
     with Headgate(wait=False) as daemon:
         daemon.process = start_successor(daemon)
@@ -752,6 +776,12 @@ def test_a_manager_that_is_not_there():
 
 
 # ---- server.drain ----
+
+def test_drain_by_headgatectl():
+    with Headgate() as daemon:
+        daemon.ctl("drain", "--wait")
+        assert daemon.process.wait(5) == 0
+
 
 def test_drain_by_opcode():
     users = {"users": [user_row("boss", privileges=("NodeSupervisor",)), user_row("shop")]}
