@@ -277,27 +277,32 @@ size_t hg_tls_pending(const struct hg_tls *tls)
     return SSL_has_pending(tls->ssl) ? 1 : 0;
 }
 
+ssize_t hg_tls_send(struct hg_tls *tls, const void *from, size_t bytes)
+{
+    size_t n = 0;
+    if (tls->failed)
+        return -EPIPE;
+    ERR_clear_error();
+    if (SSL_write_ex(tls->ssl, from, bytes, &n) == 1)
+        return (ssize_t)n;
+    int err = nothing_moved(tls);
+    return err != 0 ? err : -EPIPE;
+}
+
 int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
 {
     while (out->first != NULL) {
         if (out->broken)
             return -ENOMEM;
-        if (tls->failed)
-            return -EPIPE;
         struct hg_span piece = hg_out_gather(out, record, sizeof record);
-        size_t n = 0;
         if (piece.len == 0) { /* room that was reserved, and nothing put there */
             hg_out_consume(out, 0);
             continue;
         }
-        ERR_clear_error();
-        if (SSL_write_ex(tls->ssl, piece.at, piece.len, &n) != 1) {
-            int err = nothing_moved(tls);
-            if (err == -EAGAIN)
-                return 1;
-            return err != 0 ? err : -EPIPE;
-        }
-        hg_out_consume(out, n);
+        ssize_t n = hg_tls_send(tls, piece.at, piece.len);
+        if (n < 0)
+            return n == -EAGAIN ? 1 : (int)n;
+        hg_out_consume(out, (size_t)n);
     }
     return 0;
 }

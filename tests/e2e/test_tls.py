@@ -14,7 +14,7 @@ import pytest
 
 from certs import Authority
 from mcbin import Client, Closed, Op, St, connect_socket, poll, request, scaled, set_extras, show
-from servers import Headgate, free_port, user_row
+from servers import Headgate, free_port, headgatectl, user_row
 
 import test_wire
 
@@ -611,3 +611,28 @@ def test_the_end_does_not_wait_for_handshakes_longer_than_it_may(ca, shown):
         gate.process.signal(15)
         assert_closed(silent)
         poll(lambda: not gate.process.alive(), what="the end")
+
+
+# ---- headgatectl ----
+
+def test_headgatectl(ca, shown):
+    shop = ca.issue("shop", hosts=())
+    with Gate(ca, shown, asking(ca, "required"), TENANTS, users=USERS) as gate:
+        where = ["-s", "localhost:%d" % gate.tls_port]
+        certificate = ["--tls-cert", shop.certificate, "--tls-key", shop.key]
+        trust = ["--tls-ca", ca.certificate]
+
+        def says(code, words, *arguments):
+            done = headgatectl(*arguments, "buckets", check=False)
+            assert done.returncode == code and words in done.stdout + done.stderr, done
+            return done
+
+        says(0, "shop", *where, *trust, *certificate)
+        says(0, "shop", *where, "--tls-insecure", *certificate)
+        says(3, "certificate is refused", *where, "--tls", *certificate)
+        says(3, "certificate required", *where, *trust)
+        says(3, "", *where)  # plain: the listener closes
+        says(3, "no TLS with", "-s", gate.where, *trust)  # TLS where it is not spoken
+        says(2, "/nowhere/ca", *where, "--tls-ca", "/nowhere/ca")
+        says(2, "key is missing", *where, "--tls-cert", shop.certificate)
+        says(2, "does not belong", *where, "--tls-cert", shop.certificate, "--tls-key", shown.key)
