@@ -24,6 +24,7 @@ dist_doc_DATA += doc/protocol.md
 dist_doc_DATA += doc/stores.md
 dist_doc_DATA += doc/tables.md
 dist_doc_DATA += doc/throttling.md
+dist_doc_DATA += doc/tls.md
 dist_doc_DATA += doc/users.md
 dist_doc_DATA += doc/dashboard-dark.png
 dist_doc_DATA += doc/dashboard-light.png
