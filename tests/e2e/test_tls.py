@@ -1,6 +1,8 @@
 """test_tls - TLS on listeners: handshakes, reading and writing, certificates of both sides."""
 # SPDX-License-Identifier: BSD-3-Clause
 
+import inspect
+import itertools
 import os
 import random
 import re
@@ -16,6 +18,7 @@ from certs import Authority
 from mcbin import Client, Closed, Op, St, connect_socket, poll, request, scaled, set_extras, show
 from servers import Headgate, free_port, headgatectl, user_row
 
+import test_semantics
 import test_wire
 
 
@@ -248,6 +251,22 @@ def test_frames_that_are_wrong(gate):
                 assert not isinstance(wrong, TimeoutError), "neither answered nor closed"
     with gate.secure() as client:
         client.noop()
+
+
+# The suite of semantics: what needs nothing but a client and a key, and waits for no expiry.
+SEMANTICS = [name for name, function in vars(test_semantics).items()
+             if name.startswith("test_") and not hasattr(function, "pytestmark")
+             and set(inspect.signature(function).parameters) == {"client", "key"}
+             and "sleep" not in inspect.getsource(function)
+             and "poll" not in inspect.getsource(function)]
+KEYS = itertools.count()
+
+
+@pytest.mark.parametrize("name", SEMANTICS)
+def test_semantics_are_the_same(gate, name):
+    assert len(SEMANTICS) > 10
+    with gate.secure() as client:
+        getattr(test_semantics, name)(client=client, key=b"tls-key:%d" % next(KEYS))
 
 
 def test_text_where_tls_is_spoken_and_tls_where_it_is_not(gate, ca):
