@@ -346,14 +346,13 @@ static int bind_socket(struct hg_handover *handover)
     if (handover->listen_fd < 0)
         return -errno;
     (void)unlink(addr.sun_path);
-    mode_t mask = umask(0177); /* before anything is served: no other file is made meanwhile */
-    int rc = bind(handover->listen_fd, (const struct sockaddr *)&addr, sizeof addr);
-    umask(mask);
-    if (rc != 0)
+    /* Before it has its place, so that it never has another mode there. */
+    if (fchmod(handover->listen_fd, 0600) != 0 ||
+        bind(handover->listen_fd, (const struct sockaddr *)&addr, sizeof addr) != 0)
         return -errno;
     if (listen(handover->listen_fd, 4) != 0 || rename(addr.sun_path, handover->path) != 0 ||
         lstat(handover->path, &handover->file) != 0) {
-        rc = -errno;
+        int rc = -errno;
         (void)unlink(addr.sun_path);
         return rc;
     }

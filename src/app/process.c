@@ -146,7 +146,10 @@ static int load(struct hg_process *process, struct hg_takeover *takeover)
     int rc = load_file(process);
     if (rc == 0 && process->options->take_over && !process->took_over)
         rc = hg_takeover_begin(takeover, process->file, process->inherit);
-    process->took_over |= takeover->fd >= 0;
+    if (rc == 0 && takeover->fd >= 0) {
+        process->took_over = true;
+        hg_notify_succeed(takeover->peer);
+    }
     if (rc == 0)
         rc = load_rest(process);
     if (rc == 0)
@@ -270,7 +273,7 @@ static int go(struct hg_process *process, struct hg_takeover *takeover)
     }
     hg_process_begin_ticks(process);
     hg_handover_open(process);
-    rc = hg_process_begin_watch(process, process->took_over ? takeover->peer : 0);
+    rc = hg_process_begin_watch(process);
     if (rc != 0)
         return rc;
     hg_notify_send(hg_notify_ready(text, "serving"));

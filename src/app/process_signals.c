@@ -126,8 +126,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 int hg_process_watch_signals(struct hg_process *process)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
-    /* What the loop does not watch yet, or no more, must not end the process. */
+    static const int ignored[] = {SIGPIPE, SIGCHLD, SIGHUP, SIGUSR1, SIGUSR2};
+    /* What the loop does not watch yet, or no more, must not end the process; a successor that
+       fails leaves nothing to be waited for. */
     for (size_t i = 0; i < HG_COUNT_OF(ignored); i++)
         signal(ignored[i], SIG_IGN);
     for (size_t i = 0; i < HG_COUNT_OF(numbers); i++) {

@@ -106,7 +106,7 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
 bool hg_top_is_calm(const struct hg_top_sample *before, const struct hg_top_sample *now);
 
 /* A server of an upstream in words: its breaker's state, and whether it was ever asked at all.
-   `requests`, `probes`, `failures` so far. */
+   `requests`, `probes`, `failures` so far; NAN: unknown, which is no sign of idleness. */
 const char *hg_ctl_server_word(const char *breaker, double requests, double probes,
                                double failures);
 

@@ -128,6 +128,7 @@ def test_held_and_parked_requests_are_answered_at_once():
                           {"name": "slow", "upstream": "far"}],
               "upstreams": [{"name": "main", "kind": "embedded"},
                             {"name": "far", "kind": "memcached",
+                             "backend_timeout_ms": 60000,
                              "servers": [{"address": store.where}]}],
               "throttle_max_wait_ms": 60000, "request_deadline_ms": 60000}
     try:

@@ -594,6 +594,8 @@ def test_a_new_authority_takes_effect_with_a_reload(ca, shown):
         sock = context.wrap_socket(connect_socket(gate.tls_address), server_hostname="localhost",
                                    session=session)
         assert sock.session_reused
+        sock.sendall(request(Op.NOOP))  # and it still is somebody
+        assert len(sock.recv(24)) == 24
         sock.close()
         rules = dict(gate.config["listen"][1]["tls"], client_ca=new.certificate)
         gate.write_config(listen=[gate.config["listen"][0],
