@@ -18,6 +18,7 @@ from certs import Authority
 from mcbin import Client, Closed, Op, St, connect_socket, poll, request, scaled, set_extras, show
 from servers import Headgate, free_port, headgatectl, user_row
 
+import test_restart
 import test_semantics
 import test_wire
 
@@ -657,3 +658,33 @@ def test_headgatectl(ca, shown):
         says(2, "/nowhere/ca", *where, "--tls-ca", "/nowhere/ca")
         says(2, "key is missing", *where, "--tls-cert", shop.certificate)
         says(2, "does not belong", *where, "--tls-cert", shop.certificate, "--tls-key", shown.key)
+
+
+def test_a_successor_takes_over_under_load(ca, shown):
+    """Nobody who comes is refused, whoever of the two processes greets him."""
+    with Gate(ca, shown, config={"threads": 2}) as gate:
+        failures, done, over = [], [0], threading.Event()
+
+        def visit():
+            while not over.is_set():
+                try:
+                    with gate.secure(timeout=10) as client:
+                        client.set(b"visit", b"x")
+                        done[0] += 1
+                except Exception as wrong:  # told below
+                    failures.append(repr(wrong))
+
+        visitors = [threading.Thread(target=visit) for _ in range(3)]
+        for visitor in visitors:
+            visitor.start()
+        for _ in range(2):
+            seen = done[0]
+            poll(lambda: done[0] > seen + 30 or failures, what="visitors")
+            test_restart.take_over(gate)
+        seen = done[0]
+        poll(lambda: done[0] > seen + 30 or failures, what="visitors of the successor")
+        over.set()
+        for visitor in visitors:
+            visitor.join()
+        assert not failures, failures[:3]
+        assert gate.handshakes()["succeeded"] > 30
