@@ -1,5 +1,5 @@
 bin_PROGRAMS += headgatectl
-headgatectl_SOURCES = src/ctl/change.c src/ctl/param.c src/ctl/param.h src/ctl/unset.c src/ctl/client.c src/ctl/client.h src/ctl/command.c \
+headgatectl_SOURCES = src/ctl/backup.c src/ctl/change.c src/ctl/param.c src/ctl/param.h src/ctl/unset.c src/ctl/client.c src/ctl/client.h src/ctl/command.c \
 	src/ctl/command.h src/ctl/ctl.c src/ctl/ctl.h src/ctl/hbasebatch.c src/ctl/hbasescan.c \
 	src/ctl/hbaseverb.c src/ctl/hotkeys.c src/ctl/login.c src/ctl/main.c src/ctl/manage.c \
 	src/ctl/option.c src/ctl/option.def src/ctl/option.h \
