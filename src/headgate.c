@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "app/process.h"
+#include "app/restore.h"
 
 #define LISTEN_MAX 64
 
 static const char usage[] =
     "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure]\n"
     "       headgate --check [-c FILE]\n"
+    "       headgate --restore FILE [-c FILE] [-d DATA_DIR] [--upstream NAME] [--force]\n"
     "       headgate --describe-config | --sample-config | --describe-stats | --version | --help\n"
     "\n"
     "  -c, --config FILE      configuration (YAML); without one: 127.0.0.1:11211 and an embedded "
@@ -23,13 +25,25 @@ static const char usage[] =
     "  -t, --threads N        worker threads, 0 = one for each core\n"
     "      --insecure         allow listeners beyond this machine without a users file\n"
     "      --check            check the configuration, print what is wrong, and end\n"
+    "      --restore FILE     put a backup in the place of an embedded store, and end\n"
+    "      --upstream NAME    which one; needed where several are embedded\n"
+    "      --force            replace the store that is there\n"
     "      --describe-config  print every option with its range and default\n"
     "      --sample-config    print the sample configuration file\n"
     "      --describe-stats   print every statistic\n"
     "      --version          print the version\n"
     "      --help             print this\n";
 
-enum { OPT_CHECK = 256, OPT_DESCRIBE_CONFIG, OPT_SAMPLE, OPT_DESCRIBE_STATS, OPT_INSECURE };
+enum {
+    OPT_CHECK = 256,
+    OPT_DESCRIBE_CONFIG,
+    OPT_SAMPLE,
+    OPT_DESCRIBE_STATS,
+    OPT_INSECURE,
+    OPT_RESTORE,
+    OPT_UPSTREAM,
+    OPT_FORCE
+};
 
 static const struct option options[] = {
     {"config", required_argument, NULL, 'c'},
@@ -38,6 +52,9 @@ static const struct option options[] = {
     {"threads", required_argument, NULL, 't'},
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"restore", required_argument, NULL, OPT_RESTORE},
+    {"upstream", required_argument, NULL, OPT_UPSTREAM},
+    {"force", no_argument, NULL, OPT_FORCE},
     {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
     {"sample-config", no_argument, NULL, OPT_SAMPLE},
     {"describe-stats", no_argument, NULL, OPT_DESCRIBE_STATS},
@@ -50,6 +67,7 @@ struct command_line {
     const char *conf_path;
     const char *listen[LISTEN_MAX];
     struct hg_conf_overrides overrides;
+    struct hg_restore restore;
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
 
@@ -79,6 +97,16 @@ static int parse(int argc, char **argv, struct command_line *line)
         case OPT_INSECURE:
             line->overrides.insecure = true;
             break;
+        case OPT_RESTORE:
+            line->restore.from = optarg;
+            line->print = option;
+            break;
+        case OPT_UPSTREAM:
+            line->restore.upstream = optarg;
+            break;
+        case OPT_FORCE:
+            line->restore.force = true;
+            break;
         case '?':
             fputs(usage, stderr);
             return 2;
@@ -86,6 +114,10 @@ static int parse(int argc, char **argv, struct command_line *line)
             line->print = option;
             break;
         }
+    }
+    if (line->print != OPT_RESTORE && (line->restore.upstream != NULL || line->restore.force)) {
+        fputs("headgate: --upstream and --force go with --restore\n", stderr);
+        return 2;
     }
     if (optind < argc) {
         fprintf(stderr, "headgate: unexpected argument '%s'\n%s", argv[optind], usage);
@@ -124,6 +156,8 @@ int main(int argc, char **argv)
         return hg_process_run(line.conf_path, &line.overrides);
     case OPT_CHECK:
         return check(&line);
+    case OPT_RESTORE:
+        return hg_restore_run(line.conf_path, &line.overrides, &line.restore);
     case OPT_DESCRIBE_CONFIG:
         hg_conf_describe(stdout);
         break;
