@@ -436,7 +436,7 @@ def test_when_full():
         poll(lambda: client.set("first", b"x" * 1000).status == 0, what="it evicts")
         for n in range(20000):
             client.send(request(Op.SETQ, "b%d" % n, b"y" * 1000, set_extras()))
-            if n % 100 == 99:
+            if n % 20 == 19:
                 client.noop()
         stats = client.stat("upstreams")
         assert int(stats["main:used_bytes"]) <= 2 << 20
