@@ -13,7 +13,7 @@
 #define LISTEN_MAX 64
 
 static const char usage[] =
-    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure]\n"
+    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure] [--take-over]\n"
     "       headgate --check [-c FILE]\n"
     "       headgate --restore FILE [-c FILE] [-d DATA_DIR] [--upstream NAME] [--force]\n"
     "       headgate --describe-config | --sample-config | --describe-stats | --version | --help\n"
@@ -24,6 +24,9 @@ static const char usage[] =
     "  -d, --data-dir DIR     directory of the embedded stores and the state file\n"
     "  -t, --threads N        worker threads, 0 = one for each core\n"
     "      --insecure         allow listeners beyond this machine without a users file\n"
+    "      --take-over        get the listening sockets from the headgate that runs on this "
+    "data_dir,\n"
+    "                         which then ends; without one start as usual\n"
     "      --check            check the configuration, print what is wrong, and end\n"
     "      --restore FILE     put a backup in the place of an embedded store, and end\n"
     "      --upstream NAME    which one; needed where several are embedded\n"
@@ -42,7 +45,8 @@ enum {
     OPT_INSECURE,
     OPT_RESTORE,
     OPT_UPSTREAM,
-    OPT_FORCE
+    OPT_FORCE,
+    OPT_TAKE_OVER
 };
 
 static const struct option options[] = {
@@ -51,6 +55,7 @@ static const struct option options[] = {
     {"data-dir", required_argument, NULL, 'd'},
     {"threads", required_argument, NULL, 't'},
     {"insecure", no_argument, NULL, OPT_INSECURE},
+    {"take-over", no_argument, NULL, OPT_TAKE_OVER},
     {"check", no_argument, NULL, OPT_CHECK},
     {"restore", required_argument, NULL, OPT_RESTORE},
     {"upstream", required_argument, NULL, OPT_UPSTREAM},
@@ -68,6 +73,7 @@ struct command_line {
     const char *listen[LISTEN_MAX];
     struct hg_conf_overrides overrides;
     struct hg_restore restore;
+    bool take_over;
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
 
@@ -107,6 +113,9 @@ static int parse(int argc, char **argv, struct command_line *line)
         case OPT_FORCE:
             line->restore.force = true;
             break;
+        case OPT_TAKE_OVER:
+            line->take_over = true;
+            break;
         case '?':
             fputs(usage, stderr);
             return 2;
@@ -138,6 +147,14 @@ static int check(const struct command_line *line)
         hg_users_free(users);
     }
     hg_conf_errors_print(&errs, stderr);
+    if (rc == 0) {
+        struct hg_tlsset *tls = NULL;
+        char why[512];
+        rc = hg_tlsset_load(conf, &tls, why);
+        if (rc != 0)
+            fprintf(stderr, "headgate: %s\n", why);
+        hg_tlsset_free(tls);
+    }
     if (rc == 0)
         printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
     hg_conf_errors_fini(&errs);
@@ -153,7 +170,8 @@ int main(int argc, char **argv)
         return rc;
     switch (line.print) {
     case 0:
-        return hg_process_run(line.conf_path, &line.overrides);
+        return hg_process_run(
+            &(struct hg_process_options){line.conf_path, line.overrides, line.take_over, argv});
     case OPT_CHECK:
         return check(&line);
     case OPT_RESTORE:

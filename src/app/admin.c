@@ -36,6 +36,9 @@ static void fail_with_errors(struct hg_job *job, uint16_t status, struct hg_conf
     hg_job_fail(job, status, "%s", errs->error_count > 0 ? errs->errors[0] : "no memory is left");
 }
 
+static const char being_taken_over[] =
+    "a new process is taking over from this one: nothing can be changed here until it has";
+
 /* ---- putting a changed state in force ---- */
 
 static void log_change(void *ctx, const struct hg_conf_change *change)
@@ -305,10 +308,22 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
     }
 }
 
+/* A process that takes over has read the state file: what were changed now would be lost. */
+static bool comes_too_late(const struct hg_process *process, struct hg_job *job)
+{
+    bool changes = job->row->code != HG_OPCODE_VERBOSITY &&
+                   job->row->code != HG_OPCODE_CONFIG_VALIDATE &&
+                   !(job->row->code == HG_OPCODE_SET_PARAM && hg_span_is(job->key, "server.drain"));
+    if (!process->frozen || !changes)
+        return false;
+    hg_job_fail(job, HG_STATUS_EBUSY, "%s", being_taken_over);
+    return true;
+}
+
 void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
 {
     job->status = HG_STATUS_SUCCESS;
-    if (may(job))
+    if (may(job) && !comes_too_late(process, job))
         carry_out(process, job);
     hg_job_answer(job);
 }
@@ -318,6 +333,7 @@ void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
 struct loaded {
     struct hg_conf *file, *effective;
     struct hg_users_ref *users;
+    struct hg_tlsset *tls;
     struct hg_directory *directory;
 };
 
@@ -341,7 +357,9 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
         hg_users_free(users);
         return -ENOMEM;
     }
-    rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
+    rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
+    if (rc == 0)
+        rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
     if (rc != 0)
         hg_conf_errors_add(errs, NULL, 0, "%s", why);
     return rc;
@@ -376,9 +394,13 @@ static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf 
 
 int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
 {
-    struct loaded loaded = {NULL, NULL, NULL, NULL};
+    struct loaded loaded = {NULL, NULL, NULL, NULL, NULL};
     struct hg_conf_errors errs;
     struct author author = {who, "-"};
+    if (process->frozen) {
+        *ret_why = strdup(being_taken_over);
+        return -EBUSY;
+    }
     hg_conf_errors_init(&errs);
     int rc = read_again(process, &loaded, &errs);
     if (rc == 0) {
@@ -391,6 +413,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
         rc = hg_publish(process, loaded.effective, loaded.directory, NULL);
     }
     if (rc == 0) {
+        hg_tlslisten_put(process->tls, loaded.tls);
         hg_conf_free(process->file);
         process->file = loaded.file;
         hg_users_ref_unref(process->users);
@@ -405,6 +428,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
         hg_conf_free(loaded.effective);
         hg_conf_free(loaded.file);
     }
+    hg_tlsset_free(loaded.tls);
     hg_conf_errors_fini(&errs);
     return rc;
 }

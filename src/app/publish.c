@@ -396,6 +396,7 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
     hg_bucket_unref(purged);
     if (process->listeners != NULL)
         hg_listeners_set_max(process->listeners, (unsigned)effective->max_connections);
+    hg_tlslisten_follow(process->tls, effective);
     if (process->logins != NULL)
         hg_logins_set_queue_max(process->logins, (unsigned)effective->login_queue);
     return 0;

@@ -165,6 +165,20 @@ static void fill_ring(struct hg_ring_conf *ring, const struct hg_conf_upstream *
     ring->hash = named ? hg_conf_hash_name(conf->hash) : NULL;
 }
 
+/* What the group `tls` says; the texts are the configuration's. */
+static struct hg_uptls_conf uptls_conf(const struct hg_conf_upstream_tls *tls)
+{
+    return (struct hg_uptls_conf){
+        .tls = {.certificate = tls->certificate,
+                .key = tls->key,
+                .ca = tls->ca,
+                .peer = tls->verify ? HG_TLS_PEER_REQUIRED : HG_TLS_PEER_IGNORED,
+                .min_version =
+                    tls->min_version == HG_CONF_TLS_VERSION_1_3 ? HG_TLS_1_3 : HG_TLS_1_2},
+        .server_name = tls->server_name,
+    };
+}
+
 static void fill_remote(struct hg_remote_conf *to, const struct impl *impl,
                         const struct hg_conf_upstream *conf)
 {
@@ -219,8 +233,13 @@ static int share_remote(struct impl *impl, const struct hg_conf_upstream *conf, 
 {
     struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
     struct hg_remote_conf to;
+    struct hg_uptls_conf uptls;
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
     fill_remote(&to, impl, conf);
+    if (conf->tls_count > 0) {
+        uptls = uptls_conf(conf->tls);
+        to.tls = &uptls;
+    }
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
         servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
                                              (uint32_t)conf->servers[i].weight};
@@ -309,6 +328,22 @@ static void update_password(struct hg_upstream *upstream, const struct hg_conf_u
                      upstream->name);
 }
 
+/* Certificates that were written anew under the same names are used by connections made from now
+   on. */
+static void renew_tls(const struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
+{
+    const struct impl *impl = upstream->impl;
+    char why[HG_TLS_WHY_BYTES];
+    if (impl->remote == NULL || impl->remote->uptls == NULL || conf->tls_count == 0)
+        return;
+    const struct hg_uptls_conf uptls = uptls_conf(conf->tls);
+    int rc = hg_uptls_renew(impl->remote->uptls, &uptls, why);
+    if (rc > 0)
+        hg_log_info("upstream=%s msg=\"new connections use the new certificates\"", upstream->name);
+    else if (rc < 0)
+        hg_log_error("upstream=%s msg=\"the old certificates stay: %s\"", upstream->name, why);
+}
+
 void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstream *conf)
 {
     struct impl *impl = upstream->impl;
@@ -317,6 +352,7 @@ void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstr
     pthread_mutex_unlock(&impl->lock);
     if (impl->remote != NULL)
         update_password(upstream, conf);
+    renew_tls(upstream, conf);
     if (impl->embedded != NULL)
         hg_embedded_set_evict(impl->embedded, conf->embedded_when_full == HG_CONF_WHEN_FULL_EVICT);
     atomic_store(&upstream->allow_flush, conf->allow_flush);
@@ -402,11 +438,14 @@ static void remote_stats(const char *name, const struct impl *impl, struct hg_jo
     for (uint32_t i = 0; i < hg_upstream_count_servers(impl->remote); i++) {
         const struct hg_server *server = &impl->remote->servers[i];
         uint64_t sums[HG_UPSTREAM_STATS] = {0};
+        char error[HG_SERVER_ERROR_BYTES];
         hg_server_sum(server, sums);
         snprintf(row, sizeof row, "%s:%u:address", name, i);
         hg_job_stat(job, row, "%s", server->address);
         snprintf(row, sizeof row, "%s:%u:state", name, i);
         hg_job_stat(job, row, "%s", hg_server_state(server));
+        snprintf(row, sizeof row, "%s:%u:last_error", name, i);
+        hg_job_stat(job, row, "%s", hg_server_last_error(server, error));
         for (unsigned s = 0; s < HG_UPSTREAM_STATS; s++) {
             snprintf(row, sizeof row, "%s:%u:%s", name, i, hg_upstream_stat_rows[s].name);
             hg_job_stat(job, row, "%llu", (unsigned long long)sums[s]);

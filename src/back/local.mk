@@ -11,7 +11,8 @@ libback_a_SOURCES += \
 	src/back/hub.c src/back/hub.h \
 	src/back/identity.c src/back/identity.h \
 	src/back/lease.c src/back/lease.h \
-	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_types.h \
+	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_tls.c \
+	src/back/link_types.h src/back/uptls.c src/back/uptls.h \
 	src/back/memcached.c src/back/memcached.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/relay.c src/back/relay.h src/back/relay_owner.c src/back/relay_port.c src/back/relay_port.h \

@@ -53,14 +53,10 @@ const char *const hg_ctl_upstream_params[] = {
 const char *const hg_ctl_unit_names[HG_CTL_UNITS] = {"reserved", "hard_limit"};
 
 const char *const hg_ctl_bucket_params[] = {
-    "state",
-    "kv_hotkey_throttle_threshold",
-    "hotkey_mode",
-    "hotkey_control",
-    "hotkey_tracking",
-    "ticket_mode",
-    "bind_mode",
-    "bind_min_bytes",
+    "state",           "kv_hotkey_throttle_threshold",
+    "hotkey_mode",     "hotkey_control",
+    "hotkey_tracking", "ticket_mode",
+    "bind_mode",       "bind_min_bytes",
 };
 
 /* ", a, b, c" behind what is there. */

@@ -29,6 +29,19 @@
 #define HG_SESSION_FRAMES_PER_TURN 64
 #define HG_LANE_FRAMES_ALONE       1024 /* of a tenant in a turn, while no other is active */
 
+/* What a certificate makes of a client: nothing, its user if there is one, or its user or nobody.
+ */
+enum hg_client_user { HG_CLIENT_USER_NONE, HG_CLIENT_USER_OPTIONAL, HG_CLIENT_USER_REQUIRED };
+
+/* A connection on its way to a worker. */
+struct hg_client {
+    int fd;
+    bool over_limit;
+    enum hg_client_user user;
+    struct hg_tls *tls; /* its handshake is done; NULL: plain */
+    struct hg_addr peer;
+};
+
 struct hg_slow_entry {
     uint64_t wall_s;
     uint32_t total_us, queue_us, throttle_us, backend_us;
@@ -64,13 +77,13 @@ struct hg_worker {
     struct hg_hook ready_hook, client_hook, cleanup_hook;
     struct hg_timer timer;
     unsigned timer_count;
-    bool draining, stopping;
+    bool leaving, draining, stopping;
     bool lanes_idle;   /* some lane has no users any more */
     bool pokes_wanted; /* some lane wants others to be told of a refund */
     unsigned stores_draining;
     struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
     struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
-    struct hg_letter tick_letter, drain_letter;
+    struct hg_letter tick_letter, leave_letter, drain_letter;
     struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of stores that are open, or drain */
     struct hg_gate_line *ingress;
     struct hg_list lines_waiting; /* lines with somebody in them */
@@ -105,7 +118,8 @@ void hg_worker_close(struct hg_worker *worker);
 /* Opens the worker and starts its thread. 0 or -errno. */
 HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
                                 struct hg_directory *directory);
-/* From the main thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+/* From any other thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+HG_MUST_USE int hg_worker_give(struct hg_worker *worker, const struct hg_client *client);
 HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                                       bool over_limit);
 HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);
@@ -113,6 +127,10 @@ HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_dir
 HG_MUST_USE int hg_worker_give_upstream(struct hg_worker *worker, struct hg_upstream *upstream);
 /* Also from other workers: pass over the held requests. */
 void hg_worker_give_tick(struct hg_worker *worker);
+/* Each connection closes at the first moment at which its client waits for nothing. */
+void hg_worker_begin_leave(struct hg_worker *worker);
+/* Nothing more is carried out; each connection closes when what is under way is answered, and what
+   is held is refused. */
 void hg_worker_begin_drain(struct hg_worker *worker);
 /* Ends the thread: closes its clients and stores. Letters may still be posted to it. */
 void hg_worker_stop(struct hg_worker *worker);

@@ -204,7 +204,7 @@ def test_server_ends_in_the_middle(folder):
                 told = ready(reader, call(reader))
                 assert told["bytes"] > 30_000_000
                 (hg.process.kill if kill else hg.terminate)()
-            assert files(hg) == ["embedded.mdb", "embedded.mdb-lock"]
+            assert set(files(hg)) <= {"embedded.mdb", "embedded.mdb-lock", "handover.sock"}
             if not kill:
                 hg.start()
     done = hg.ctl("backup", os.path.join(folder, "copy"), check=False)

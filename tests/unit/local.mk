@@ -498,6 +498,14 @@ tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
 tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
 
+# headgatectl's top, without a terminal
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_top
+endif
+tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/toppage.c src/ctl/topsample.c \
+	src/ctl/topsum.c src/ctl/topview.c src/ctl/values.c
+tests_unit_t_top_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_top_LDADD = libbase.a $(CMOCKA_LIBS) $(JANSSON_LIBS) -lm
 # Embedded stores that evict, copies of stores, and damaged files
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_embedded_evict tests/unit/t_embedded_copy tests/unit/t_embedded_check
@@ -518,3 +526,14 @@ endif
 tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlshelp.h
 tests_unit_t_tls_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tls_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)
+
+# Restarts: inherited sockets, hand-over messages, what the service manager is told
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_inherit tests/unit/t_notify
+endif
+tests_unit_t_inherit_SOURCES = tests/unit/t_inherit.c
+tests_unit_t_inherit_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_inherit_LDADD = libapp.a libio.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_notify_SOURCES = tests/unit/t_notify.c
+tests_unit_t_notify_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_notify_LDADD = libapp.a libbase.a $(CMOCKA_LIBS)
