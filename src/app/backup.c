@@ -34,11 +34,15 @@ static void drop(struct hg_backup *backup, const char *why)
 static void on_look(struct hg_timer *timer)
 {
     struct hg_backup *backup = HG_CONTAINER_OF(timer, struct hg_backup, timer);
+    struct hg_process *process = HG_CONTAINER_OF(backup, struct hg_process, backup);
     struct hg_embedded_copy_view view;
     if (backup->id == 0)
         return;
     hg_embedded_copy_look(backup->copy, &view);
-    if (hg_now_us() - backup->asked_us > HG_BACKUP_IDLE_US)
+    if (hg_directory_upstream(process->directory, hg_span_str(backup->upstream->name)) !=
+        backup->upstream)
+        drop(backup, "its upstream was removed");
+    else if (hg_now_us() - backup->asked_us > HG_BACKUP_IDLE_US)
         drop(backup, "nobody asked for it any more");
     else if (hg_loop_timer_arm(timer, LOOK_US) != 0)
         drop(backup, "no memory is left");

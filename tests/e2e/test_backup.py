@@ -212,6 +212,21 @@ def test_server_ends_in_the_middle(folder):
     hg.stop(check=False)
 
 
+def test_upstream_is_removed_in_the_middle():
+    config = {"upstreams": [{"name": "one", "kind": "embedded"}, {"name": "two", "kind": "embedded"}],
+              "tenants": [{"name": "default", "upstream": "one"}]}
+    with Headgate(config) as hg, hg.client() as client:
+        told = ready(client, call(client, upstream=b"two"))
+        both = list(config["upstreams"])
+        hg.write_config(upstreams=both[:1])
+        hg.ctl("reload")
+        poll(lambda: call(client, told["id"]).status == St.ENOENT, what="the backup is dropped")
+        assert not open_files(hg)
+        hg.write_config(upstreams=both)
+        poll(lambda: hg.ctl("reload", check=False).returncode == 0, what="it can come back")
+        ready(client, call(client, upstream=b"two"))
+
+
 def test_ctl_is_killed_in_the_middle(shared, folder):
     """What it leaves is a part that the next one writes over, never a file that looks whole."""
     path = os.path.join(folder, "copy")
