@@ -20,7 +20,7 @@ import pytest
 from mcbin import Op, St, poll, scaled
 from servers import (ADMIN, HEADGATE, HEADGATECTL, Headgate, Memcached, headgatectl,
                      temporary_directory, user_row)
-from tablebin import Rows
+from tablebin import H, Rows, T, cell, deletion, item, pb
 
 END = 2**64 - 1
 
@@ -433,6 +433,49 @@ def test_restore_refuses(shared, folder):
     assert done.returncode == 2 and "--restore" in done.stderr
     assert os.listdir(new) == ["embedded.mdb"]
     assert stat.S_IMODE(os.stat(os.path.join(new, "embedded.mdb")).st_mode) == 0o600
+
+
+def test_damaged_rows():
+    """A value that is no row document any more, which no look at a file finds: only a delete of the
+    whole row can do something with it, and does."""
+    with Headgate() as hg:
+        with hg.client() as client:
+            rows = Rows(client, "t")
+            for name in ("one", "two", "other"):
+                assert rows.insert(name, a=name, b=1).affected == 1
+            cells = pb.HBaseRequest(cells=[cell("f:q", b"v")])
+            assert rows.hbase(H.PUT, "wide", cells).status == 0
+        hg.terminate()
+        path = os.path.join(hg.config["data_dir"], "embedded.mdb")
+        with open(path, "r+b") as file:
+            content = file.read()
+            for mark in (b"t\0one", b"t\0two", b"t\0wide"):
+                at = content.find(mark)
+                while at >= 0:
+                    at = content.find(b"\xf7HGR", at)
+                    content = content[:at + 5] + b"\xff\xff\xff" + content[at + 8:]
+                    at = content.find(mark, at)
+            file.seek(0)
+            file.write(content)
+        hg.start()
+        with hg.client() as client:
+            rows = Rows(client, "t")
+            for name in ("one", "two"):
+                assert rows.table(T.GET, name).status == St.EINTERNAL
+                assert rows.put(name, a=1).status == St.EINTERNAL
+            assert rows.hbase(H.GET, "wide").status == St.EINTERNAL
+            reply = rows.delete("one")
+            assert (reply.status, reply.affected) == (0, 1)
+            reply = rows.batch(item(T.DELETE, "two"))
+            assert reply.status == 0 and reply.body.items[0].status == 0
+            column = pb.HBaseRequest(deletions=[deletion("COLUMNS", "f:q")])
+            assert rows.hbase(H.DELETE, "wide", column).status == St.EINTERNAL
+            assert rows.hbase(H.DELETE, "wide").status == 0
+            for name in ("one", "two"):
+                assert rows.get(name) is None
+                assert rows.insert(name, a=2).affected == 1
+            assert rows.hbase(H.GET, "wide").status == 0
+            assert rows.get("other") == {"a": b"other", "b": 1}
 
 
 def test_when_full():
