@@ -3,7 +3,6 @@
 #include "ctl/top.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +66,7 @@ static json_t *cell_json(const struct hg_top_column *column, const struct hg_top
 {
     if (!column->is_number)
         return json_string(cell->text);
-    if (isinf(cell->number))
-        return json_string("unlimited");
-    if (isnan(cell->number))
-        return json_null();
-    return cell->number == floor(cell->number) && cell->number < 1e15
-               ? json_integer((json_int_t)cell->number)
-               : json_real(cell->number);
+    return hg_top_json_of(cell->number);
 }
 
 static json_t *page_json(enum hg_top_page page, const struct hg_top_sample *before,

@@ -75,6 +75,8 @@ double hg_top_rate_of(const struct hg_top_part *before, const struct hg_top_part
 bool hg_top_follows(const struct hg_top_sample *before, const struct hg_top_sample *now);
 /* Numbers as they are shown: "0.5", "1234", "567k"; "-" for NAN. */
 void hg_top_format(double number, char ret[16]);
+/* As JSON, to two decimals; null, or "unlimited", if it is no number. */
+json_t *hg_top_json_of(double number);
 
 /* ---- toppage.c: `before` may be NULL ---- */
 

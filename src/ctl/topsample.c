@@ -112,3 +112,13 @@ void hg_top_format(double number, char ret[16])
     else
         snprintf(ret, 16, number < 1e15 ? "%.0fG" : "%.0e", number < 1e15 ? number / 1e9 : number);
 }
+
+json_t *hg_top_json_of(double number)
+{
+    if (isnan(number))
+        return json_null();
+    if (isinf(number))
+        return json_string("unlimited");
+    return number == floor(number) && number < 1e15 ? json_integer((json_int_t)number)
+                                                    : json_real(round(number * 100) / 100);
+}

@@ -213,14 +213,6 @@ static bool add_one(void *ctx, const char *name, const char *why)
     return true;
 }
 
-static json_t *number_json(double number)
-{
-    if (isnan(number))
-        return json_null();
-    return number == floor(number) && number < 1e15 ? json_integer((json_int_t)number)
-                                                    : json_real(number);
-}
-
 json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top_sample *now)
 {
     const struct hg_top_part *general = &now->parts[HG_TOP_GENERAL];
@@ -229,15 +221,15 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
     json_t *head = json_object(), *who = json_array();
     json_object_set_new(head, "version",
                         version != NULL ? hg_ctl_json_text(version, strlen(version)) : json_null());
-    json_object_set_new(head, "uptime_s", number_json(hg_top_number(general, "uptime")));
+    json_object_set_new(head, "uptime_s", hg_top_json_of(hg_top_number(general, "uptime")));
     json_object_set_new(head, "requests_per_s",
-                        number_json(hg_top_rate_of(old, general, "cmd_total")));
+                        hg_top_json_of(hg_top_rate_of(old, general, "cmd_total")));
     json_object_set_new(head, "refused_per_s",
-                        number_json(hg_top_refused_rate(old, general, NULL, NULL)));
-    json_object_set_new(head, "held", number_json(hg_top_number(general, "held_now")));
-    json_object_set_new(head, "in_flight", number_json(hg_top_number(general, "in_flight")));
-    json_object_set_new(head, "connections",
-                        number_json(hg_top_number(general, "curr_connections")));
+                        hg_top_json_of(hg_top_refused_rate(old, general, NULL, NULL)));
+    json_object_set_new(head, "held", hg_top_json_of(hg_top_number(general, "held_now")));
+    json_object_set_new(head, "in_flight", hg_top_json_of(hg_top_number(general, "in_flight")));
+    json_object_set_new(head, "connections_now",
+                        hg_top_json_of(hg_top_number(general, "curr_connections")));
     each_throttled(before, now, add_one, who);
     json_object_set_new(head, "throttled", who);
     return head;

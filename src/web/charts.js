@@ -48,8 +48,10 @@ function tenants(history, field) {
 }
 
 class Chart {
-    constructor(parent, what) {
+    /* moveTo(time): puts the cursor of all charts there; null takes it away. */
+    constructor(parent, what, moveTo) {
         this.what = what;
+        this.moveTo = moveTo;
         this.lines = [];
         this.values = make('ul', 'legend');
         this.place = make('div', 'plot');
@@ -174,11 +176,11 @@ class Chart {
         event.preventDefault();
         const now = this.plot.cursor.left >= 0 ? this.plot.cursor.idx ?? times.length : times.length;
         const to = Math.max(0, Math.min(times.length - 1, now + step * (event.shiftKey ? 10 : 1)));
-        this.plot.setCursor({left: this.plot.valToPos(times[to], 'x'), top: 1});
+        this.moveTo(times[to]);
     }
 
-    hideCursor() {
-        this.plot?.setCursor({left: -10, top: -10});
+    putCursor(time) {
+        this.plot?.setCursor(time === null ? {left: -10, top: -10} : {left: this.plot.valToPos(time, 'x'), top: 1});
     }
 
     /* Colours have changed. */
@@ -191,10 +193,11 @@ export class Charts {
     constructor(section) {
         const grid = make('div', 'chartgrid');
         section.append(grid);
-        this.charts = CHARTS.map(what => new Chart(grid, what));
+        const moveTo = time => this.charts.forEach(chart => chart.putCursor(time));
+        this.charts = CHARTS.map(what => new Chart(grid, what, moveTo));
         section.addEventListener('focusout', event => {
             if (!section.contains(event.relatedTarget)) {
-                this.charts.forEach(chart => chart.hideCursor());
+                moveTo(null);
             }
         });
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.charts.forEach(chart => chart.redraw()));

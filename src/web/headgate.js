@@ -5,13 +5,14 @@
 // each section has a module that shows it. Nothing comes from elsewhere; texts are never markup.
 
 import {Charts} from './charts.js';
-import {byId, make, setClass, setHidden, setTag, setText} from './dom.js';
+import {byId, make, setClass, setHidden, setTag, setText, setTitle} from './dom.js';
 import {clock, duration, plural} from './format.js';
 import {History} from './history.js';
 import {HotKeys} from './hotkeys.js';
 import {listenToKeys} from './keys.js';
 import {login, Poll} from './poll.js';
 import {Server, Tiles} from './server.js';
+import {Since} from './since.js';
 import {Slow} from './slow.js';
 import {Tenants} from './tenants.js';
 import {Upstreams} from './upstreams.js';
@@ -21,6 +22,7 @@ const ITEMS = 6;                // of the list below the sentence; the others ar
 const ANNOUNCE_EVERY_MS = 10000; // a screen reader is told of changes at most this often
 
 const history = new History();
+const since = new Since();
 const views = {
     tiles: new Tiles(byId('tiles')),
     tenants: new Tenants(byId('tenants')),
@@ -36,10 +38,23 @@ let lostSince = 0; // performance.now() of the first vain try
 
 // ---- the state ----
 
-function itemOf({level, who, text}) {
-    const tag = make('span');
-    setTag(tag, level, level === 'bad' ? 'down' : 'watch');
-    return make('li', level, tag, make('strong', {className: 'who'}, who), make('span', 'what', text));
+/* Makes the list what it should be; elements stay, so that a text one has selected stays selected. */
+function showItems(list, items) {
+    const rest = items.length - ITEMS;
+    while (list.children.length > Math.min(items.length, ITEMS)) {
+        list.lastChild.remove();
+    }
+    items.slice(0, ITEMS).forEach(({level, tag, who, text}, i) => {
+        const item = list.children[i] || list.appendChild(
+            make('li', '', make('span'), make('strong', 'who'), make('span', 'what')));
+        setTag(item.children[0], level, tag);
+        setText(item.children[1], who);
+        setTitle(item.children[1], who);
+        setText(item.children[2], text);
+    });
+    setText(byId('others'), rest > 0 ? 'and ' + plural(rest, 'other', 'others') + ', in the tables below' : '');
+    setHidden(byId('others'), rest <= 0);
+    setHidden(list, !items.length);
 }
 
 let announced = '', announcedAt = -ANNOUNCE_EVERY_MS;
@@ -53,22 +68,11 @@ function announce(sentence) {
     }
 }
 
-let listed = '';
-
 function showState(parts) {
     const {level, sentence, items} = judge(parts);
-    const state = byId('state'), list = byId('attention');
-    setClass(state, 'panel state ' + level);
+    setClass(byId('state'), 'panel state ' + level);
     setText(byId('sentence'), sentence);
-    const what = JSON.stringify(items);
-    if (what !== listed) {
-        listed = what;
-        list.replaceChildren(...items.slice(0, ITEMS).map(itemOf));
-        if (items.length > ITEMS) {
-            list.append(make('li', '', make('a', {href: '#tenants'}, 'and ' + plural(items.length - ITEMS, 'other', 'others'))));
-        }
-    }
-    setHidden(list, !items.length);
+    showItems(byId('attention'), items);
     announce(sentence);
     document.title = (level === 'ok' ? '' : (level === 'bad' ? '✕ ' : '▲ ') + sentence + ' – ') + 'Headgate';
 }
@@ -100,6 +104,7 @@ function showData(parts) {
     setHidden(byId('login'), true);
     setHidden(byId('page'), false);
     attempt(() => history.add(parts.history));
+    attempt(() => since.update(parts.tenants.tenants || [], history, status.now));
     charts ||= new Charts(byId('charts'));
     attempt(() => showState(parts));
     attempt(() => charts.update(history));

@@ -1,6 +1,6 @@
 # src/web: the dashboard. Its files become a table in the program, which serves them from memory.
 web_files = index.html headgate.css icon.svg \
-	charts.js dom.js format.js headgate.js history.js hotkeys.js keys.js poll.js server.js slow.js \
+	charts.js dom.js format.js headgate.js history.js hotkeys.js keys.js poll.js server.js since.js slow.js \
 	table.js tenants.js upstreams.js words.js \
 	vendor/uPlot.iife.min.js vendor/uPlot.min.css
 web_sources = $(web_files:%=src/web/%)

@@ -52,7 +52,7 @@ function showKey(cell, row) {
         cell.append(cell.label);
     }
     setText(cell.label, row.key || '');
-    setTitle(cell, row.key || '');
+    setTitle(cell.label, row.key || '');
 }
 
 function showWhere(cell, row) {

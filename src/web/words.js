@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pure: from the server's answers to {level, sentence, items}. level is ok, warn or bad; an item is
-// {level, who, text, per_s}. The worst comes first.
+// {level, tag, who, text, per_s}. The worst comes first.
 
-import {count, percent, plural} from './format.js';
+import {clock, count, percent, plural} from './format.js';
 
 const list = value => Array.isArray(value) ? value : [];
 export const serversOf = upstream => list(upstream.servers);
@@ -49,50 +49,49 @@ export const whyText = (tenant, hotkeys) => reasons(tenant, hotkeys).map(reasonT
 function itemsOfServer(status) {
     const items = [];
     if (status.state && status.state !== 'running') {
-        items.push({level: 'bad', who: 'server', text: status.state === 'draining'
-            ? 'is draining: it takes no new connections and will end' : 'is ' + status.state});
+        items.push({level: 'bad', tag: status.state, who: 'server', text: status.state === 'draining'
+            ? 'takes no new connections, and ends when the open ones have' : 'is ' + status.state});
     }
     if (status.ready === false) {
         for (const reason of list(status.reasons)) {
-            items.push({level: 'bad', who: 'not ready', text: reason});
+            items.push({level: 'bad', tag: 'not ready', who: 'server', text: reason});
         }
     }
     if (status.overcommitted) {
-        items.push({level: 'warn', who: 'reservations', text: 'together exceed the node’s capacity: there is no free pool'});
+        items.push({level: 'warn', tag: 'overcommitted', who: 'reservations', text: 'exceed the node’s capacity together: there is no free pool'});
     }
     return items;
 }
 
 function itemsOfUpstream(upstream) {
-    const items = [];
-    const servers = serversOf(upstream);
+    const items = [], who = upstream.name;
     if (upstream.alive === false) {
-        items.push({level: 'bad', who: upstream.name, text: 'has no server that is up: its tenants’ requests fail'});
+        items.push({level: 'bad', tag: 'down', who, text: 'no server is up, its tenants’ requests fail'});
     }
-    for (const server of servers) {
+    for (const server of serversOf(upstream)) {
         if (server.breaker === 'open') {
-            items.push({level: 'bad', who: upstream.name, text: 'breaker open: ' + server.address + ' is out, requests for its keys are refused'});
+            items.push({level: 'bad', tag: 'breaker open', who, text: server.address + ' is out, requests for its keys are refused'});
         } else if (server.breaker === 'half-open') {
-            items.push({level: 'warn', who: upstream.name, text: 'breaker half-open: ' + server.address + ' is being tried again'});
+            items.push({level: 'warn', tag: 'half-open', who, text: server.address + ' was out and is being tried'});
         }
     }
     if (upstream.backlog) {
-        items.push({level: 'warn', who: upstream.name, text: 'has a backlog: requests wait for tickets, the store cannot keep up'});
+        items.push({level: 'warn', tag: 'backlog', who, text: 'the store cannot keep up, requests wait for tickets'});
     }
     if (upstream.evicting > 0) {
-        items.push({level: 'warn', who: upstream.name, text: plural(upstream.evicting, 'key that holds it up is', 'keys that hold it up are') + ' evicted'});
+        items.push({level: 'warn', tag: 'evicting', who, text: 'requests for ' + plural(upstream.evicting, 'key that holds', 'keys that hold') + ' it up are refused'});
     }
     return items;
 }
 
 function itemsOfTenant(tenant, hotkeys) {
-    const why = whyText(tenant, hotkeys);
-    if (!isActive(tenant)) {
-        return [{level: 'warn', who: tenant.name, tenant: true, per_s: tenant.rejected_per_s || 0,
-                 text: why || 'is ' + tenant.state}];
+    if (isActive(tenant) && !tenant.throttled) {
+        return [];
     }
-    return tenant.throttled ? [{level: 'warn', who: tenant.name, tenant: true, per_s: tenant.rejected_per_s || 0,
-                                text: why || 'is throttled'}] : [];
+    const state = isActive(tenant) ? 'throttled' : tenant.state;
+    const since = tenant.since ? ', since ' + clock(tenant.since) : '';
+    return [{level: 'warn', tag: state, who: tenant.name, per_s: tenant.rejected_per_s || 0,
+             text: (whyText(tenant, hotkeys) || 'is ' + state) + since}];
 }
 
 /* Parts of the sentence: [number, one, many]. */

@@ -259,6 +259,8 @@ def to_yaml(config):
         if isinstance(value, list):
             lines.append("%s:" % _key(key) if value else "%s: []" % _key(key))
             lines += ["  - %s" % _flow(row) for row in value]
+        elif isinstance(value, dict):
+            lines.append("%s: %s" % (_key(key), _flow(value)))
         else:
             lines.append("%s: %s" % (_key(key), _flow(value)))
     return "\n".join(lines) + "\n"

@@ -498,6 +498,14 @@ tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
 tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
 
+# headgatectl's top, without a terminal
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_top
+endif
+tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/toppage.c src/ctl/topsample.c \
+	src/ctl/topsum.c src/ctl/topview.c src/ctl/values.c
+tests_unit_t_top_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_top_LDADD = libbase.a $(CMOCKA_LIBS) $(JANSSON_LIBS) -lm
 # Embedded stores that evict, copies of stores, and damaged files
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_embedded_evict tests/unit/t_embedded_copy tests/unit/t_embedded_check
