@@ -1,4 +1,14 @@
 # doc: the manual. Each page is one of these two; tests/tools/links.sh holds the README to the list.
+dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headgate-load.1
+dist_doc_DATA += doc/api.md doc/architecture.md doc/clients.md doc/configuration.md doc/console.md doc/credits.md doc/dashboard.md \
+	doc/hbase.md doc/hotkeys.md doc/monitoring.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
+	doc/stores.md doc/tables.md doc/users.md
+dist_doc_DATA += doc/dashboard-light.png doc/dashboard-dark.png
+dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/users.yaml.5 doc/headgatectl.1 doc/headgate-load.1
+dist_doc_DATA += doc/api.md doc/architecture.md doc/clients.md doc/concepts.md doc/configuration.md \
+	doc/contributing.md doc/credits.md doc/getting-started.md \
+	doc/hbase.md doc/hotkeys.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
+	doc/stores.md doc/tables.md doc/throttling.md doc/users.md
 # One a line: they are merged.
 dist_man_MANS += doc/headgate-load.1
 dist_man_MANS += doc/headgate.8
@@ -24,6 +34,7 @@ dist_doc_DATA += doc/protocol.md
 dist_doc_DATA += doc/stores.md
 dist_doc_DATA += doc/tables.md
 dist_doc_DATA += doc/throttling.md
+dist_doc_DATA += doc/tls.md
 dist_doc_DATA += doc/users.md
 dist_doc_DATA += doc/dashboard-dark.png
 dist_doc_DATA += doc/dashboard-light.png

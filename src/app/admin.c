@@ -330,6 +330,7 @@ void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
 struct loaded {
     struct hg_conf *file, *effective;
     struct hg_users_ref *users;
+    struct hg_tlsset *tls;
     struct hg_directory *directory;
 };
 
@@ -353,7 +354,9 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
         hg_users_free(users);
         return -ENOMEM;
     }
-    rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
+    rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
+    if (rc == 0)
+        rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
     if (rc != 0)
         hg_conf_errors_add(errs, NULL, 0, "%s", why);
     return rc;
@@ -388,7 +391,7 @@ static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf 
 
 int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
 {
-    struct loaded loaded = {NULL, NULL, NULL, NULL};
+    struct loaded loaded = {NULL, NULL, NULL, NULL, NULL};
     struct hg_conf_errors errs;
     struct author author = {who, "-"};
     if (process->frozen) {
@@ -407,6 +410,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
         rc = hg_publish(process, loaded.effective, loaded.directory, NULL);
     }
     if (rc == 0) {
+        hg_tlslisten_put(process->tls, loaded.tls);
         hg_conf_free(process->file);
         process->file = loaded.file;
         hg_users_ref_unref(process->users);
@@ -421,6 +425,7 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
         hg_conf_free(loaded.effective);
         hg_conf_free(loaded.file);
     }
+    hg_tlsset_free(loaded.tls);
     hg_conf_errors_fini(&errs);
     return rc;
 }

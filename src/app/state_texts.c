@@ -44,14 +44,10 @@ static const unsigned upstream_kept[] = {
 };
 
 static const unsigned tenant_kept[] = {
-    HG_CONF_TENANT_state,
-    HG_CONF_TENANT_kv_hotkey_throttle_threshold,
-    HG_CONF_TENANT_hotkey_mode,
-    HG_CONF_TENANT_hotkey_control,
-    HG_CONF_TENANT_hotkey_tracking,
-    HG_CONF_TENANT_ticket_mode,
-    HG_CONF_TENANT_bind_mode,
-    HG_CONF_TENANT_bind_min_bytes,
+    HG_CONF_TENANT_state,           HG_CONF_TENANT_kv_hotkey_throttle_threshold,
+    HG_CONF_TENANT_hotkey_mode,     HG_CONF_TENANT_hotkey_control,
+    HG_CONF_TENANT_hotkey_tracking, HG_CONF_TENANT_ticket_mode,
+    HG_CONF_TENANT_bind_mode,       HG_CONF_TENANT_bind_min_bytes,
 };
 
 static const unsigned *kept_of(enum hg_conf_scope scope, size_t *ret_count)

@@ -18,7 +18,7 @@
 
 #include "io/tls_own.h"
 
-#define RECORD_BYTES SSL3_RT_MAX_PLAIN_LENGTH
+_Static_assert(HG_TLS_RECORD_BYTES == SSL3_RT_MAX_PLAIN_LENGTH, "a record");
 
 struct hg_tls {
     SSL *ssl;
@@ -30,7 +30,7 @@ struct hg_tls {
 };
 
 /* Where small pieces are joined up to a record. */
-static _Thread_local uint8_t record[RECORD_BYTES];
+static _Thread_local uint8_t record[HG_TLS_RECORD_BYTES];
 
 static int bio_read(BIO *bio, char *to, int bytes)
 {
@@ -140,7 +140,7 @@ struct hg_tls *hg_tls_new(struct hg_tls_ctx *ctx, int fd, const char *host)
 
 void hg_tls_bye(struct hg_tls *tls)
 {
-    if (!tls->done || tls->failed)
+    if (!tls->done || tls->failed || (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) != 0)
         return;
     SSL_shutdown(tls->ssl);
     ERR_clear_error();
@@ -277,15 +277,15 @@ size_t hg_tls_pending(const struct hg_tls *tls)
     return SSL_has_pending(tls->ssl) ? 1 : 0;
 }
 
-int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
+int hg_tls_flush_part(struct hg_tls *tls, struct hg_out *out, size_t bytes)
 {
-    while (out->first != NULL) {
+    while (bytes > 0) {
         if (out->broken)
             return -ENOMEM;
         if (tls->failed)
             return -EPIPE;
-        struct hg_span piece = hg_out_gather(out, record, sizeof record);
-        size_t n = 0;
+        size_t most = bytes < sizeof record ? bytes : sizeof record, n = 0;
+        struct hg_span piece = hg_out_gather(out, record, most);
         if (piece.len == 0) { /* room that was reserved, and nothing put there */
             hg_out_consume(out, 0);
             continue;
@@ -298,6 +298,21 @@ int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
             return err != 0 ? err : -EPIPE;
         }
         hg_out_consume(out, n);
+        bytes -= n;
     }
     return 0;
+}
+
+int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
+{
+    int rc = 0;
+    while (rc == 0 && out->first != NULL) {
+        if (out->broken)
+            return -ENOMEM;
+        if (out->bytes > 0)
+            rc = hg_tls_flush_part(tls, out, out->bytes);
+        else
+            hg_out_consume(out, 0);
+    }
+    return rc;
 }

@@ -20,8 +20,9 @@
 #include "base/span.h"
 #include "io/out.h"
 
-#define HG_TLS_WHY_BYTES  256
-#define HG_TLS_NAME_BYTES 101 /* of a peer, with the zero behind it */
+#define HG_TLS_RECORD_BYTES 16384 /* of a record at most, before it is encrypted */
+#define HG_TLS_WHY_BYTES    256
+#define HG_TLS_NAME_BYTES   101 /* of a peer, with the zero behind it */
 
 struct hg_tls_ctx;
 struct hg_tls;
@@ -80,5 +81,8 @@ HG_MUST_USE ssize_t hg_tls_recv(struct hg_tls *tls, void *to, size_t bytes);
 size_t hg_tls_pending(const struct hg_tls *tls);
 /* hg_out_flush through the connection: 0: all is gone; 1: the socket is full; -errno. */
 HG_MUST_USE int hg_tls_flush(struct hg_tls *tls, struct hg_out *out);
+/* The same of the first `bytes` that are queued, in records that hold nothing else. After a 1 they
+   are asked for again, or more of them. */
+HG_MUST_USE int hg_tls_flush_part(struct hg_tls *tls, struct hg_out *out, size_t bytes);
 
 #endif

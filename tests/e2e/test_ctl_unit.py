@@ -316,6 +316,7 @@ def test_unset_everything():
             (Op.SET_BUCKET_DATA_LIMIT, b"shop", b"\0\0"),
             (Op.SET_PARAM, b"tenant.shop.reserved", b""),
             (Op.SET_PARAM, b"tenant.shop.hard_limit", b""),
+            (Op.SET_PARAM, b"tenant.shop.state", b""),
             (Op.SET_PARAM, b"tenant.shop.kv_hotkey_throttle_threshold", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_mode", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
@@ -325,7 +326,7 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.bind_min_bytes", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 9
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 10
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
         keys = [frame.key.decode() for frame in server.sent]
