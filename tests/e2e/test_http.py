@@ -12,6 +12,7 @@ import pytest
 
 from credit_tools import enter, start
 from mcbin import Op, St, poll, request, scaled
+from prometheus_tools import TOP, Prometheus, quick_rules
 from servers import HEADGATE, FakeBackend, Memcached, Process, free_port, temporary_directory
 from webclient import Metrics, api, ask, check_metrics, place, promtool, scrape, serve
 
@@ -210,45 +211,6 @@ def test_more_tenants_than_series():
 
 # ---- a real Prometheus ----
 
-class Prometheus:
-    def __init__(self, target, rules=()):
-        self.directory = temporary_directory("hg-prometheus-")
-        self.port = free_port()
-        path = os.path.join(self.directory, "prometheus.yml")
-        with open(path, "w") as out:
-            json.dump({"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms",
-                                  "evaluation_interval": "200ms"},
-                       "rule_files": list(rules),
-                       "scrape_configs": [{"job_name": "headgate",
-                                           "static_configs": [{"targets": [target]}]}]}, out)
-        self.process = Process(
-            ["prometheus", "--config.file=" + path, "--storage.tsdb.path=" +
-             os.path.join(self.directory, "data"), "--web.listen-address=127.0.0.1:%d" % self.port,
-             "--log.level=error"], self.directory, "prometheus")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.process.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def query(self, text):
-        """{labels: value}, or None while it does not answer."""
-        url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (self.port, urllib.request.quote(text))
-        try:
-            with urllib.request.urlopen(url, timeout=scaled(5)) as reply:
-                data = json.load(reply)["data"]["result"]
-        except OSError:
-            assert self.process.alive(), self.process.stderr()
-            return None
-        return {tuple(sorted(row["metric"].items())): float(row["value"][1]) for row in data}
-
-    def value(self, text):
-        got = self.query(text)
-        return list(got.values())[0] if got else None
-
-
 def test_prometheus_scrapes(busy):
     with Prometheus("%s:%d" % place(busy)) as prometheus, busy.client(bucket="shop") as client:
         poll(lambda: prometheus.value('up{job="headgate"}') == 1, timeout=20, what="it is up")
@@ -427,7 +389,6 @@ def test_rates_of_a_second(busy):
 
 # ---- what is in etc/ ----
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 def test_rules_and_dashboard_use_metrics_that_there_are():
@@ -453,13 +414,8 @@ def test_rules_pass_promtool():
 def test_an_alert_fires_on_scraped_data():
     """The real rule on a real flood, with its wait shortened."""
     scratch = temporary_directory("hg-rules-")
-    path = os.path.join(scratch, "rules.yml")
-    with open(os.path.join(TOP, "etc", "prometheus", "headgate.rules.yml")) as file, \
-            open(path, "w") as out:
-        text = re.sub(r"for: \d+[smh]", "for: 0s", file.read())
-        out.write(re.sub(r"\[\d+m\]", "[5s]", text))
     with start([{"name": "small", "hard_limit": 50}], admin=ADMIN) as daemon, \
-            Prometheus("%s:%d" % place(daemon), rules=[path]) as prometheus, \
+            Prometheus("%s:%d" % place(daemon), rules=[quick_rules(scratch)]) as prometheus, \
             enter(daemon, "small") as client:
         def fires():
             flood(client, b"k", 20)
