@@ -3,6 +3,7 @@ under load, the drain between requests, and what the service manager is told."""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
+import http.client
 import itertools
 import os
 import signal
@@ -21,6 +22,7 @@ from handover_tools import Load, log_of, start_successor, take_over
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
+from webclient import ask
 
 
 _numbers = itertools.count(1)
@@ -78,6 +80,52 @@ def test_handovers_of_a_tls_listener(memcached, store):
                 with pytest.raises(Closed):
                     idle.recv(5)
         load.check(daemon)
+
+
+@pytest.mark.parametrize("store", ["memcached", "embedded"])
+def test_the_admin_socket_is_handed_over(memcached, store):
+    """/healthz answers through two hand-overs, one connection each; the last process is ready."""
+    config = dict(remote(memcached) if store == "memcached" else {},
+                  admin={"address": "127.0.0.1:%d" % free_port()})
+    failures, asked, stopping = [], [0], threading.Event()
+
+    def run():
+        while not stopping.is_set():
+            try:
+                assert ask(daemon, "/healthz").status == 200
+                asked[0] += 1
+            except (OSError, http.client.HTTPException) as error:
+                failures.append(repr(error))
+
+    with Headgate(config) as daemon:
+        thread = threading.Thread(target=run)
+        thread.start()
+        for _ in range(2):
+            before = asked[0]
+            poll(lambda: asked[0] > before + 5, 10, what="HTTP answered")
+            take_over(daemon)
+        before = asked[0]
+        poll(lambda: asked[0] > before + 5, 10, what="HTTP answered by the last one")
+        stopping.set()
+        thread.join(scaled(15))
+        # One that the old process had just accepted may see its end.
+        assert not [f for f in failures if "refused" in f] and len(failures) <= 2, failures
+        assert ask(daemon, "/readyz").status == 200
+
+
+def test_not_ready_while_it_drains():
+    with Held() as backend:
+        config = backend.config(admin={"address": "127.0.0.1:%d" % free_port()})
+        with Headgate(config) as daemon, daemon.client(timeout=15) as client:
+            assert ask(daemon, "/readyz").status == 200
+            client.send(request(Op.GET, b"slow"))
+            backend.wait_for()
+            daemon.process.signal(signal.SIGTERM)
+            poll(lambda: ask(daemon, "/readyz").status == 503, 5, what="not ready")
+            assert ask(daemon, "/healthz").status == 200
+            backend.gate.set()
+            assert client.recv(5).status == St.ENOENT
+            assert daemon.process.wait(10) == 0
 
 
 def test_pipelines_are_answered(memcached):
