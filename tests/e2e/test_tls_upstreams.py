@@ -497,8 +497,8 @@ def test_new_certificates_at_a_reload(papers, tmp_path):
         refused(daemon, "certificate")
         trust.write_text("nothing of use")
         daemon.process.signal(signal.SIGHUP)
-        poll(lambda: "the old certificates stay" in daemon.stderr(), 10, what="complaint")
-        assert str(trust) in daemon.stderr()
+        words = "upstream 'store': cannot read authorities '%s'" % trust
+        poll(lambda: words in daemon.stderr(), 10, what="complaint")
         shutil.copy(papers.ca.certificate, trust)
         daemon.process.signal(signal.SIGHUP)
         poll(lambda: set_works(daemon), 10, what="trusted now")
@@ -552,7 +552,7 @@ def test_faults(tmp_path, fault):
 
 
 def test_files_that_are_no_certificates(tmp_path, papers):
-    """Seen when the upstream is opened; the message names upstream and file."""
+    """The message names upstream and file, before the start and at it."""
     broken = tmp_path / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n")
     for tls in {"ca": str(broken)}, {"certificate": str(broken), "key": papers.headgate.key}, \
@@ -561,4 +561,6 @@ def test_files_that_are_no_certificates(tmp_path, papers):
         assert daemon.process.wait() != 0
         said = daemon.stderr()
         assert "cannot open upstream 'store'" in said and str(broken) in said, said
+        code, said = checked(tmp_path, store(**tls))
+        assert code != 0 and "upstream 'store'" in said and str(broken) in said, said
         daemon.stop(check=False)
