@@ -445,6 +445,7 @@ int hg_conf_check(const struct hg_conf *conf, bool insecure, struct hg_conf_erro
     size_t before = faults(errs);
     check_server(conf, errs);
     check_listeners(conf, insecure, errs);
+    hg_conf_check_admin(conf, errs);
     int rc = check_names(conf, errs);
     if (rc)
         return rc;

@@ -14,8 +14,10 @@
 #include "app/handover.h"
 #include "app/inherit.h"
 #include "app/login.h"
+#include "app/metrics.h"
 #include "app/notify.h"
 #include "app/process_own.h"
+#include "app/web.h"
 #include "back/resolve.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -119,6 +121,16 @@ static int start_workers(struct hg_process *process)
     return 0;
 }
 
+static int open_web(struct hg_process *process)
+{
+    char why[256];
+    hg_metrics_init();
+    int rc = hg_web_open(process, &process->web, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    return rc;
+}
+
 static int open_tls(struct hg_process *process)
 {
     char why[512];
@@ -190,6 +202,8 @@ static int set_up(struct hg_process *process, struct hg_takeover *takeover)
     if (rc == 0)
         rc = hg_process_listen(process);
     if (rc == 0)
+        rc = open_web(process);
+    if (rc == 0)
         rc = hg_process_refuse_inherited(process);
     if (rc == 0)
         rc = open_tls(process);
@@ -215,6 +229,8 @@ static int start_threads(struct hg_process *process)
     if (rc == 0)
         rc = start_workers(process);
     if (rc == 0)
+        rc = hg_web_start(process->web);
+    if (rc == 0)
         rc = hg_tlslisten_start(process->tls);
     return rc;
 }
@@ -222,6 +238,7 @@ static int start_threads(struct hg_process *process)
 static void stop_threads(struct hg_process *process)
 {
     unsigned count = process->workers != NULL ? process->front.worker_count : 0;
+    hg_web_stop(process->web);
     if (process->logins != NULL)
         hg_logins_stop(process->logins);
     hg_tlslisten_stop(process->tls);
@@ -238,10 +255,12 @@ static void stop_threads(struct hg_process *process)
     hg_logins_free(process->logins);
     hg_workers_free(process->workers, count);
     free(process->workers);
+    process->workers = NULL;
 }
 
 static void tear_down(struct hg_process *process)
 {
+    hg_web_free(process->web);
     hg_listeners_free(process->listeners);
     hg_tlslisten_free(process->tls);
     hg_cursors_fini(&process->front.cursors);

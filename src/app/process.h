@@ -29,6 +29,7 @@ struct hg_inherit;
 struct hg_logins;
 struct hg_resolver;
 struct hg_watch;
+struct hg_web;
 
 /* A users snapshot with its readers counted: what hg_directory.users points to. */
 struct hg_users_ref {
@@ -78,7 +79,7 @@ struct hg_process {
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
     size_t tick_room;
-    bool overcommitted;    /* warned that reservations exceed the capacity */
+    _Atomic bool overcommitted; /* warned that reservations exceed the capacity */
     _Atomic bool draining; /* any thread may look: no new connections, and not ready any more */
     bool end_asked;        /* by a signal */
     uint64_t drain_hard_us, drain_until_us;
@@ -96,6 +97,7 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_web *web; /* NULL: HTTP is not served */
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;

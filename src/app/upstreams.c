@@ -8,6 +8,7 @@
 
 #include "app/process.h"
 #include "app/uptlsconf.h"
+#include "app/upstreams_view.h"
 #include "back/embedded.h"
 #include "back/memcached.h"
 #include "back/redis.h"
@@ -454,10 +455,9 @@ static void embedded_stats(const char *name, const struct impl *impl, struct hg_
 #undef HG_EMBEDDED_STAT
 }
 
-/* Who an identity is, as text: "own", or USER/DATABASE. Two passwords of one user are two
-   identities, of which the later has its number behind it. */
-static void identity_text(const struct hg_identities *identities, const struct hg_pool_sum *sums,
-                          uint32_t id, char *out, size_t cap)
+/* Two passwords of one user are two identities, of which the later has its number behind it. */
+void hg_upstream_identity_text(const struct hg_identities *identities,
+                               const struct hg_pool_sum *sums, uint32_t id, char *out, size_t cap)
 {
     const struct hg_identity *identity = hg_identities_at(identities, id);
     bool twin = false;
@@ -506,7 +506,7 @@ void hg_upstream_pool_stats(struct hg_upstream *upstream, struct hg_job *job)
             char text[160], prefix[320];
             if (!sums[id].known)
                 continue;
-            identity_text(identities, sums, id, text, sizeof text);
+            hg_upstream_identity_text(identities, sums, id, text, sizeof text);
             snprintf(prefix, sizeof prefix, "%s:%u:%s", upstream->name, i, text);
             pool_row(prefix, &sums[id], job);
         }
@@ -521,6 +521,33 @@ void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
     snprintf(row, sizeof row, "%s:kind", upstream->name);
     hg_job_stat(job, row, "%s", upstream->kind);
     impl->kind->stats(upstream->name, impl, job);
+}
+
+const struct hg_upstream_shared *hg_upstream_remote(const struct hg_upstream *upstream)
+{
+    return ((const struct impl *)upstream->impl)->remote;
+}
+
+uint32_t hg_upstream_servers(const struct hg_upstream *upstream)
+{
+    const struct hg_upstream_shared *remote = hg_upstream_remote(upstream);
+    return remote != NULL ? hg_upstream_count_servers(remote) : 0;
+}
+
+bool hg_upstream_embedded(const struct hg_upstream *upstream, struct hg_embedded_stats *ret)
+{
+    const struct impl *impl = upstream->impl;
+    if (impl->embedded != NULL)
+        hg_embedded_stats_read(impl->embedded, ret);
+    return impl->embedded != NULL;
+}
+
+bool hg_upstream_cluster(const struct hg_upstream *upstream, uint64_t *ret)
+{
+    const struct impl *impl = upstream->impl;
+    if (impl->cluster != NULL)
+        hg_rediscluster_stats(impl->cluster, ret);
+    return impl->cluster != NULL;
 }
 
 /* ---- the kinds ---- */

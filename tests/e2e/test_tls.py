@@ -3,6 +3,7 @@
 
 import inspect
 import itertools
+import json
 import os
 import random
 import re
@@ -16,7 +17,7 @@ import pytest
 
 from certs import Authority
 from mcbin import Client, Closed, Op, St, connect_socket, poll, request, scaled, set_extras, show
-from servers import Headgate, free_port, headgatectl, user_row
+from servers import HEADGATE, Headgate, free_port, headgatectl, user_row
 
 import test_restart
 import test_semantics
@@ -688,3 +689,30 @@ def test_a_successor_takes_over_under_load(ca, shown):
             visitor.join()
         assert not failures, failures[:3]
         assert gate.handshakes()["succeeded"] > 30
+
+
+# ---- headgate-load ----
+
+def load(*arguments):
+    argv = [os.path.join(os.path.dirname(HEADGATE), "headgate-load"), "--json", "--interval", "0",
+            *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=scaled(60))
+
+
+def test_headgate_load(gate, ca):
+    where = "localhost:%d" % gate.tls_port
+    common = ("-s", where, "-n", 20000, "-c", 4, "-p", 50, "--keys", 500)
+    for sizes in ("0-100", "30000"):
+        count = 20000 if sizes == "0-100" else 2000
+        done = load("-s", where, "-n", count, "-c", 4, "-p", 50, "--keys", 500, "--fill",
+                    "--value-bytes", sizes, "--tls", ca.certificate)
+        assert done.returncode == 0, done.stderr
+        total = json.loads(done.stdout)["total"]
+        assert total["operations"] == count and total["lost"] == 0, total
+    for tls, words in (("system", "certificate is refused"), ("/nowhere/ca", "/nowhere/ca")):
+        done = load(*common, "--tls", tls)
+        assert done.returncode != 0 and words in done.stderr, done.stderr
+    done = load("-s", where, "-n", 100, "-c", 2, "--tls", "any", "--key-prefix", "any:")
+    assert done.returncode == 0, done.stderr
+    done = load(*common)  # plain
+    assert done.returncode != 0
