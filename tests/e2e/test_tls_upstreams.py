@@ -332,6 +332,33 @@ def test_a_slot_moves(papers, servers, daemons):
     assert count(daemon, "tls_failures") == 0
 
 
+def test_a_cluster_that_names_hosts(papers, servers):
+    """Its servers are reached, and must prove who they are, under the names that it announces."""
+    cluster = servers("redis-cluster")
+
+    def announce(host, endpoints):
+        for node in cluster.nodes:
+            node.command("CONFIG", "SET", "cluster-announce-hostname", host)
+            node.command("CONFIG", "SET", "cluster-preferred-endpoint-type", endpoints)
+
+    def named(node):
+        return all(owner[2][0] == b"localhost" for owner in node.command("CLUSTER", "SLOTS"))
+
+    announce("localhost", "hostname")
+    try:
+        poll(lambda: all(named(node) for node in cluster.nodes), 10, what="names told")
+        with over(cluster, upstream=dict(login_of("redis-cluster"), kind="redis-cluster",
+                                         tls=group(papers), queue_timeout_ms=5000)) as daemon:
+            with client_of(daemon) as client:
+                for n in range(30):
+                    assert client.set(b"host%d" % n, b"v").status == 0
+            addresses = rows_of_stats(daemon, "address")
+            assert {"localhost:%d" % node.port for node in cluster.nodes} <= set(addresses)
+            assert count(daemon, "tls_failures") == 0
+    finally:
+        announce("", "ip")
+
+
 # ---- whom not to trust ----
 
 def refused(daemon, *words):
