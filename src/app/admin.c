@@ -293,6 +293,9 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
     case HG_OPCODE_CONFIG_VALIDATE:
         validate(process, job);
         break;
+    case HG_OPCODE_BACKUP:
+        hg_backup_on_job(process, job);
+        break;
     case HG_OPCODE_CONFIG_RELOAD:
         reload(process, job);
         break;

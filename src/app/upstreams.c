@@ -421,6 +421,16 @@ bool hg_upstream_is_alive(const struct hg_upstream *upstream)
     return false;
 }
 
+int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret, char *error,
+                           size_t error_bytes)
+{
+    struct impl *impl = upstream->impl;
+    if (impl->embedded != NULL)
+        return hg_embedded_copy_begin(impl->embedded, ret, error, error_bytes);
+    snprintf(error, error_bytes, "upstream '%s' is not embedded", upstream->name);
+    return -ENOTSUP;
+}
+
 /* ---- statistics ---- */
 
 static void remote_stats(const char *name, const struct impl *impl, struct hg_job *job)
