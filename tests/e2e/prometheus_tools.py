@@ -23,7 +23,7 @@ def quick_rules(folder):
 
 
 class Prometheus:
-    def __init__(self, target, rules=()):
+    def __init__(self, targets, rules=()):
         self.directory = temporary_directory("hg-prometheus-")
         self.port = free_port()
         path = os.path.join(self.directory, "prometheus.yml")
@@ -32,7 +32,7 @@ class Prometheus:
                                   "evaluation_interval": "200ms"},
                        "rule_files": list(rules),
                        "scrape_configs": [{"job_name": "headgate",
-                                           "static_configs": [{"targets": [target]}]}]}, out)
+                                           "static_configs": [{"targets": targets}]}]}, out)
         self.process = Process(
             ["prometheus", "--config.file=" + path, "--storage.tsdb.path=" +
              os.path.join(self.directory, "data"), "--web.listen-address=127.0.0.1:%d" % self.port,

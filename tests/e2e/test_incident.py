@@ -78,7 +78,7 @@ def night_shift():
         night = Night(folder)
         stack.callback(night.stop)
         target = "127.0.0.1:%d" % night.admin_port
-        prometheus = stack.enter_context(Prometheus(target, rules=[quick_rules(folder)]))
+        prometheus = stack.enter_context(Prometheus([target], rules=[quick_rules(folder)]))
         browser = Browser()
         stack.callback(browser.quit)
         browser.driver.get("http://%s/" % target)
