@@ -30,6 +30,8 @@ struct hg_ctl_given {
 struct hg_ctl {
     const char *server, *user, *password_file, *bucket; /* options; NULL: not given */
     bool json;
+    bool tls, tls_insecure; /* tls: also when any of the others is given */
+    const char *tls_ca, *tls_certificate, *tls_key;
     bool keeps_password; /* to connect again without asking */
     char *password;      /* if so, once it is known */
     int arg_count;       /* behind the verb */
@@ -85,6 +87,10 @@ json_t *hg_ctl_json_text(const char *text, size_t len);
 json_t *hg_ctl_json_rows(const struct hg_ctl_rows *rows);
 /* Prints it and lets go of it. An exit code. */
 int hg_ctl_json_print(json_t *json);
+/* The same with shares and rates in it, whose last digits say nothing: 0.1, not
+ * 0.10000000000000001.
+ */
+int hg_ctl_json_print_rounded(json_t *json);
 
 /* login.c: SCRAM. An exit code. */
 HG_MUST_USE int hg_ctl_login(struct hg_ctl *ctl, const char *password);

@@ -537,3 +537,17 @@ tests_unit_t_inherit_LDADD = libapp.a libio.a libbase.a $(EVENT_LIBS) $(CMOCKA_L
 tests_unit_t_notify_SOURCES = tests/unit/t_notify.c
 tests_unit_t_notify_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_notify_LDADD = libapp.a libbase.a $(CMOCKA_LIBS)
+
+# HTTP
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_metrics tests/unit/t_webhistory tests/unit/t_webtext
+endif
+tests_unit_t_metrics_SOURCES = tests/unit/t_metrics.c
+tests_unit_t_metrics_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_metrics_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webhistory_SOURCES = tests/unit/t_webhistory.c
+tests_unit_t_webhistory_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webhistory_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webtext_SOURCES = tests/unit/t_webtext.c
+tests_unit_t_webtext_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webtext_LDADD = $(HG_LOGIN_TEST_LIBS)
