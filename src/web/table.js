@@ -12,6 +12,7 @@ import {make, setClass, setHidden, setStyle, setText, setTitle} from './dom.js';
 import {count, plural} from './format.js';
 
 const FEW = 6; // rows at first where each is a card
+const MANY = 100; // rows: then the style leaves out those that are not in sight
 const narrow = matchMedia('(max-width: 60rem)'); // as in headgate.css
 
 const pointer = matchMedia('(hover: hover)'); // a finger does not hover, and what it touched stays so
@@ -158,6 +159,7 @@ export class Table {
             shown = shown.concat(wanted.filter(row => !places.has(id(row)))).slice(0, this.all ? undefined : limit);
         }
         this.order = shown.map(id);
+        setClass(this.body, shown.length > MANY ? 'many' : '');
         this.place(shown);
         const filtered = wanted.length !== this.rows.length;
         setText(this.count, filtered ? wanted.length + ' of ' + plural(this.rows.length, ...name)
