@@ -1,7 +1,7 @@
 # doc: the manual. Each page is one of these two; tests/tools/links.sh holds the README to the list.
 dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headgate-load.1
 dist_doc_DATA += doc/api.md doc/architecture.md doc/clients.md doc/configuration.md doc/console.md doc/credits.md doc/dashboard.md \
-	doc/hbase.md doc/hotkeys.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
+	doc/hbase.md doc/hotkeys.md doc/monitoring.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
 	doc/stores.md doc/tables.md doc/users.md
 dist_doc_DATA += doc/dashboard-light.png doc/dashboard-dark.png
 dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/users.yaml.5 doc/headgatectl.1 doc/headgate-load.1

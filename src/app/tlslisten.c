@@ -236,6 +236,22 @@ void hg_tlslisten_free(struct hg_tlslisten *tls)
 
 /* ---- statistics ---- */
 
+void hg_tlslisten_sum(const struct hg_tlslisten *tls, uint64_t *sums)
+{
+    unsigned threads = tls != NULL ? hg_handshakes_threads(tls->handshakes) : 0;
+    memset(sums, 0, HG_HANDSHAKE_STATS * sizeof sums[0]);
+    for (unsigned t = 0; t < threads; t++) {
+        const hg_counter *counters = (const hg_counter *)hg_handshakes_stats(tls->handshakes, t);
+        for (unsigned i = 0; i < HG_HANDSHAKE_STATS; i++)
+            sums[i] += hg_counter_get(&counters[i]);
+    }
+}
+
+uint64_t hg_tlslisten_expires_s(const struct hg_tlslisten *tls)
+{
+    return tls != NULL ? (uint64_t)atomic_load(&tls->expires_s) : 0;
+}
+
 void hg_tlslisten_stats(const struct hg_tlslisten *tls, struct hg_job *job)
 {
     if (tls == NULL)

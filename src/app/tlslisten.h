@@ -39,6 +39,10 @@ unsigned hg_tlslisten_now(const struct hg_tlslisten *tls);
 void hg_tlslisten_stop(struct hg_tlslisten *tls);
 void hg_tlslisten_free(struct hg_tlslisten *tls);
 
+/* Sums over the threads; `sums` has HG_HANDSHAKE_STATS numbers. From any thread. */
+void hg_tlslisten_sum(const struct hg_tlslisten *tls, uint64_t *sums);
+/* When the first certificate is over, seconds since 1970; 0: there is none. */
+uint64_t hg_tlslisten_expires_s(const struct hg_tlslisten *tls);
 /* Rows of `stat` and of `stat threads`. */
 void hg_tlslisten_stats(const struct hg_tlslisten *tls, struct hg_job *job);
 void hg_tlslisten_thread_stats(const struct hg_tlslisten *tls, struct hg_job *job);

@@ -126,6 +126,8 @@ bool hg_webauth_is_local_name(const char *header, const char *own)
     const char *end;
     if (header[0] == '[') {
         end = strchr(header, ']');
+        if (end == NULL || (end[1] != '\0' && end[1] != ':'))
+            return false;
         header++;
     } else {
         end = strrchr(header, ':');

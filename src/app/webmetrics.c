@@ -13,6 +13,7 @@
 
 #include "app/login.h"
 #include "app/metrics.h"
+#include "app/tlslisten.h"
 #include "app/web_own.h"
 #include "base/clock.h"
 
@@ -109,6 +110,20 @@ static void own_metrics(struct hg_web *web, const struct hg_web_view *view, stru
     single(text, OWN(HOT_MEMORY), atomic_load(&process->front.hot.mem.used_bytes));
     single(text, OWN(HOT_MEMORY_CAP), atomic_load(&process->front.hot.mem.cap_bytes));
     hg_webtext_fini(&reasons);
+}
+
+static void handshakes(const struct hg_process *process, struct hg_webtext *text)
+{
+    size_t count;
+    const struct hg_metric *rows = hg_metrics_of(HG_METRICS_TLS, &count);
+    uint64_t sums[HG_HANDSHAKE_STATS], expires_s = hg_tlslisten_expires_s(process->tls);
+    hg_tlslisten_sum(process->tls, sums);
+    for (size_t i = 0; i < count; i++)
+        single(text, &rows[i], sums[rows[i].offset]);
+    single(text, OWN(HANDSHAKES), hg_tlslisten_now(process->tls));
+    hg_metric_head(text, OWN(CERTIFICATE));
+    if (expires_s > 0)
+        hg_metric_line(text, OWN(CERTIFICATE), "", expires_s);
 }
 
 static void outcomes(const struct hg_process *process, struct hg_webtext *text)
@@ -336,6 +351,7 @@ void hg_web_metrics(struct hg_web *web, const struct hg_web_view *view, struct h
     own_metrics(web, view, text);
     outcomes(process, text);
     latencies(web, text);
+    handshakes(process, text);
     group(text, HG_METRICS_LOGIN, hg_logins_stats(process->logins));
     group(text, HG_METRICS_HOT, &process->hotkeys);
     group(text, HG_METRICS_BINDS, &process->binds);

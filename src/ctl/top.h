@@ -3,10 +3,10 @@
 //
 //   topfetch.c   asks the server for groups of statistics: a sample
 //   topsample.c  values of a sample, and rates from the differences of two
-//   toppage.c    the rows of a page
+//   toppage.c    the rows of a page (topclient.c: of connections)
 //   topsum.c     the lines above it, and who is throttled and why
 //   topview.h    rows: order, filter, widths
-//   topscreen.c  the terminal and its keys
+//   topscreen.c  the terminal and its keys (topdraw.c: drawing)
 //   top.c        the verb, and the output without a terminal
 //
 // Samples and pages know no terminal, no socket and no clock.

@@ -505,15 +505,15 @@ static void linger(struct hg_session *session)
 {
     int unsent = 0;
     bool long_idle = session->worker->loop.now_us - session->active_us >= LINGER_US;
-    if (session->read_closed ||
-        (long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0)) {
+    bool has_all = long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0;
+    if (session->tls != NULL && !session->read_closed && !session->lingering)
+        hg_tls_bye(session->tls);
+    if (session->read_closed || has_all) {
         hg_session_close(session);
         return;
     }
     if (session->lingering)
         return;
-    if (session->tls != NULL)
-        hg_tls_bye(session->tls);
     shutdown(session->fd, SHUT_WR);
     session->lingering = true;
     session->linger_until_us = session->worker->loop.now_us + LINGER_US;

@@ -30,7 +30,7 @@
 #define HG_SESSION_IGNORED_MAX       8
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
-#define HG_LEAVE_YOUNG_US            1000000 /* as long as a closed connection lingers */
+#define HG_LEAVE_PATIENCE_US         1000000 /* as long as a closed connection lingers */
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384   /* limit of a frame before a login */
 
 enum hg_wait {
@@ -133,7 +133,7 @@ void hg_session_adopt(struct hg_session *session);
 /* Carries out nothing more, closes when what is under way is answered. */
 void hg_session_finish(struct hg_session *session);
 /* leave.c: goes on until nothing is under way, half read or unread, then closes. A client that has
-   just come and asked nothing yet has HG_LEAVE_YOUNG_US to do so. */
+   just come and asked nothing yet, or has stopped within a request, has HG_LEAVE_PATIENCE_US. */
 void hg_session_leave(struct hg_session *session);
 /* Is that moment now? */
 bool hg_session_at_gap(const struct hg_session *session);

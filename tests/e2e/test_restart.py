@@ -16,6 +16,7 @@ import time
 import pylibmc
 import pytest
 
+from certs import Authority
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
@@ -49,8 +50,8 @@ def take_over(daemon):
 class Load:
     """Clients that come and go, each with a few requests, and write down what became of them."""
 
-    def __init__(self, address, count=4, requests=3):
-        self.address, self.requests = address, requests
+    def __init__(self, address, count=4, requests=3, tls=None):
+        self.address, self.requests, self.tls = address, requests, tls
         self.refused, self.fresh_failures, self.wrong = [], [], []
         self.written, self.cut, self.connections = {}, 0, 0
         self.lock = threading.Lock()
@@ -77,7 +78,7 @@ class Load:
         n = 0
         while not self.stopping.is_set():
             try:
-                client = Client(self.address, 10)
+                client = Client(self.address, 10, self.tls)
             except OSError as error:
                 self.refused.append(repr(error))
                 continue
@@ -144,6 +145,30 @@ def test_three_handovers_under_load(memcached, store):
                 pids.add(daemon.pid)
                 load.more()
             assert len(pids) == 4
+        load.check(daemon)
+
+
+@pytest.mark.parametrize("store", ["memcached", "embedded"])
+def test_handovers_of_a_tls_listener(memcached, store):
+    """A handshake that the old process has begun it finishes, and answers the first request."""
+    authority = Authority()
+    shown = authority.issue("headgate")
+    config = remote(memcached) if store == "memcached" else {}
+    port = free_port()
+    with Headgate(config, wait=False) as daemon:
+        daemon.write_config(listen=daemon.config["listen"] + [
+            {"address": "127.0.0.1:%d" % port,
+             "tls": {"certificate": shown.certificate, "key": shown.key}}])
+        daemon.start()
+        address = ("127.0.0.1", port)
+        with Load(address, 3, tls=authority.context()) as load:
+            with Client(address, tls=authority.context()) as idle:
+                idle.noop()
+                for _ in range(2):
+                    take_over(daemon)
+                    load.more(20)
+                with pytest.raises(Closed):
+                    idle.recv(5)
         load.check(daemon)
 
 

@@ -86,7 +86,8 @@ def daemons(papers, servers):
     def of(kind):
         if kind not in made:
             made[kind] = over(servers(kind), threads=2, upstream=dict(
-                login_of(kind), kind=kind, tls=group(papers), backend_timeout_ms=2000))
+                login_of(kind), kind=kind, tls=group(papers), connect_timeout_ms=2000,
+                backend_timeout_ms=10000, queue_timeout_ms=10000))
         return made[kind]
     yield of
     for daemon in made.values():
@@ -160,10 +161,9 @@ def test_many_values_at_once(daemons, kind):
         for _ in range(2):
             client.send(b"".join(request(Op.GETKQ, key) for key in keys)
                         + request(Op.NOOP, opaque=2))
-            got = {}
-            for frame in client.replies_until(2):
-                got[bytes(frame.key)] = bytes(frame.value)
-            got.pop(b"", None)
+            frames = client.replies_until(2)
+            assert not [show(frame) for frame in frames if frame.status]
+            got = {bytes(frame.key): bytes(frame.value) for frame in frames if frame.key}
             assert len(got) == len(keys)
             assert all(got[key] == value + key for key in keys)
 
@@ -238,16 +238,18 @@ def test_rows(daemons, kind):
         assert rows.get("a") is None
 
 
-def test_users_and_databases_share_a_connection(papers):
-    """AUTH and SELECT on a connection that is up: another identity, the same TLS."""
+@pytest.mark.parametrize("threads", (1, 2))
+def test_users_and_databases_share_a_connection(papers, threads):
+    """AUTH and SELECT on a connection that is up: another identity, the same TLS. With two workers
+    one of them has it, and carries the other's requests."""
     users = {name: "on >%s-password ~* &* +@all" % name for name in ("ann", "bob")}
     tenants = [{"name": "default", "upstream": "store"}] + [
         {"name": name, "upstream": "store", "backend_user": name,
          "backend_password": name + "-password", "backend_database": number}
         for number, name in enumerate(users, 1)]
     with Redis(password="own", users=users, tls=Tls(papers.ca, papers.server)) as server, \
-            over(server, tenants, upstream={"password": "own", "pool_max_connections": 1,
-                                            "tls": group(papers)}) as daemon:
+            over(server, tenants, threads=threads, upstream={
+                "password": "own", "pool_max_connections": 1, "tls": group(papers)}) as daemon:
         for turn in range(3):
             for name in ("default", *users):
                 with client_of(daemon, name) as client:
@@ -304,7 +306,7 @@ def test_killed_under_load(papers):
             assert not thread.is_alive()
     server.stop()
     assert {s for mine in statuses for s in mine} <= {
-        0, *DOWN}
+        0, St.QUEUE_TIMEOUT, *DOWN}
 
 
 def test_a_slot_moves(papers, servers, daemons):

@@ -67,7 +67,7 @@ static void test_young_for_too_long(void **state)
     struct scene s;
     scene_start(&s);
     leave(&s);
-    stage_advance(HG_LEAVE_YOUNG_US - 1000);
+    stage_advance(HG_LEAVE_PATIENCE_US - 1000);
     stage_timer(&s.stage);
     stage_expect_nothing(&s.stage, &s.client);
     stage_advance(1000);
@@ -172,6 +172,25 @@ static void test_half_a_frame(void **state)
     scene_close(&s);
 }
 
+static void test_half_a_frame_that_stays_half(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_start(&s);
+    noop(&s, 1);
+    ask(&s, HG_OPCODE_NOOP, 2);
+    client_send_part(&s.client, 10);
+    stage_run(&s.stage);
+    leave(&s);
+    stage_advance(HG_LEAVE_PATIENCE_US - 1000);
+    stage_timer(&s.stage);
+    stage_expect_nothing(&s.stage, &s.client);
+    stage_advance(1000);
+    stage_timer(&s.stage);
+    stage_expect_end(&s.stage, &s.client);
+    scene_close(&s);
+}
+
 /* Read, or not read yet, when the end begins: all of it is answered. */
 static void test_many(void **state)
 {
@@ -231,12 +250,19 @@ static void test_drain_behind_leave(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle),         cmocka_unit_test(test_long_idle),
-        cmocka_unit_test(test_young),        cmocka_unit_test(test_young_for_too_long),
-        cmocka_unit_test(test_late_comer),   cmocka_unit_test(test_in_flight),
-        cmocka_unit_test(test_held),         cmocka_unit_test(test_job),
-        cmocka_unit_test(test_half_a_frame), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_quiet),        cmocka_unit_test(test_drain_behind_leave),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_long_idle),
+        cmocka_unit_test(test_young),
+        cmocka_unit_test(test_young_for_too_long),
+        cmocka_unit_test(test_late_comer),
+        cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_held),
+        cmocka_unit_test(test_job),
+        cmocka_unit_test(test_half_a_frame),
+        cmocka_unit_test(test_half_a_frame_that_stays_half),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_drain_behind_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

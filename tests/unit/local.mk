@@ -502,7 +502,7 @@ tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_top
 endif
-tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/toppage.c src/ctl/topsample.c \
+tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/topclient.c src/ctl/toppage.c src/ctl/topsample.c \
 	src/ctl/topsum.c src/ctl/topview.c src/ctl/values.c
 tests_unit_t_top_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_t_top_LDADD = libbase.a $(CMOCKA_LIBS) $(JANSSON_LIBS) -lm
@@ -537,3 +537,17 @@ tests_unit_t_inherit_LDADD = libapp.a libio.a libbase.a $(EVENT_LIBS) $(CMOCKA_L
 tests_unit_t_notify_SOURCES = tests/unit/t_notify.c
 tests_unit_t_notify_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_notify_LDADD = libapp.a libbase.a $(CMOCKA_LIBS)
+
+# HTTP
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_metrics tests/unit/t_webhistory tests/unit/t_webtext
+endif
+tests_unit_t_metrics_SOURCES = tests/unit/t_metrics.c
+tests_unit_t_metrics_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_metrics_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webhistory_SOURCES = tests/unit/t_webhistory.c
+tests_unit_t_webhistory_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webhistory_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webtext_SOURCES = tests/unit/t_webtext.c
+tests_unit_t_webtext_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webtext_LDADD = $(HG_LOGIN_TEST_LIBS)
