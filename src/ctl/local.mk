@@ -69,4 +69,4 @@ headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO
 # of the server: the form of passwords and secrets, and addresses
 headgatectl_SOURCES += src/app/password.c src/app/password.h src/app/secret.c src/app/secret.h \
 	src/io/sock.c src/io/sock.h
-headgatectl_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm
+headgatectl_LDADD = libproto.a libtablepb.a libio.a libbase.a $(SSL_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm

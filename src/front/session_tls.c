@@ -17,7 +17,7 @@ ssize_t hg_session_receive_tls(struct hg_session *session, uint8_t *room, size_t
     if (n > 0)
         session->hidden = have == bytes && hg_tls_pending(session->tls) > 0;
     else if (n != -EAGAIN)
-        session->hidden = have > 0; /* the end is told by the next call */
+        session->hidden = have > 0 || n == -EINTR; /* the end is told by the next call */
     if (n < 0)
         errno = (int)-n;
     return have > 0 ? (ssize_t)have : n;

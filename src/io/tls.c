@@ -18,6 +18,9 @@
 
 #include "io/tls_own.h"
 
+/* Records without data, as for new keys or a ticket, that one call passes over. */
+#define READ_ROUNDS 16
+
 _Static_assert(HG_TLS_RECORD_BYTES == SSL3_RT_MAX_PLAIN_LENGTH, "a record");
 
 struct hg_tls {
@@ -262,11 +265,18 @@ ssize_t hg_tls_recv(struct hg_tls *tls, void *to, size_t bytes)
 {
     if (tls->failed)
         return -EPROTO;
-    size_t n = 0;
-    ERR_clear_error();
-    if (SSL_read_ex(tls->ssl, to, bytes, &n) == 1)
-        return (ssize_t)n;
-    return nothing_moved(tls);
+    for (unsigned round = 0; round < READ_ROUNDS; round++) {
+        size_t n = 0;
+        tls->err = 0;
+        ERR_clear_error();
+        if (SSL_read_ex(tls->ssl, to, bytes, &n) == 1)
+            return (ssize_t)n;
+        int err = nothing_moved(tls);
+        if (err != -EAGAIN || tls->err != 0)
+            return err;
+        /* The library has read something that is no data. */
+    }
+    return -EINTR;
 }
 
 size_t hg_tls_pending(const struct hg_tls *tls)
@@ -277,28 +287,34 @@ size_t hg_tls_pending(const struct hg_tls *tls)
     return SSL_has_pending(tls->ssl) ? 1 : 0;
 }
 
+ssize_t hg_tls_send(struct hg_tls *tls, const void *from, size_t bytes)
+{
+    size_t n = 0;
+    if (tls->failed)
+        return -EPIPE;
+    ERR_clear_error();
+    if (SSL_write_ex(tls->ssl, from, bytes, &n) == 1)
+        return (ssize_t)n;
+    int err = nothing_moved(tls);
+    return err != 0 ? err : -EPIPE;
+}
+
 int hg_tls_flush_part(struct hg_tls *tls, struct hg_out *out, size_t bytes)
 {
     while (bytes > 0) {
         if (out->broken)
             return -ENOMEM;
-        if (tls->failed)
-            return -EPIPE;
-        size_t most = bytes < sizeof record ? bytes : sizeof record, n = 0;
+        size_t most = bytes < sizeof record ? bytes : sizeof record;
         struct hg_span piece = hg_out_gather(out, record, most);
         if (piece.len == 0) { /* room that was reserved, and nothing put there */
             hg_out_consume(out, 0);
             continue;
         }
-        ERR_clear_error();
-        if (SSL_write_ex(tls->ssl, piece.at, piece.len, &n) != 1) {
-            int err = nothing_moved(tls);
-            if (err == -EAGAIN)
-                return 1;
-            return err != 0 ? err : -EPIPE;
-        }
-        hg_out_consume(out, n);
-        bytes -= n;
+        ssize_t n = hg_tls_send(tls, piece.at, piece.len);
+        if (n < 0)
+            return n == -EAGAIN ? 1 : (int)n;
+        hg_out_consume(out, (size_t)n);
+        bytes -= (size_t)n;
     }
     return 0;
 }

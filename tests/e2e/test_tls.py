@@ -1,6 +1,9 @@
 """test_tls - TLS on listeners: handshakes, reading and writing, certificates of both sides."""
 # SPDX-License-Identifier: BSD-3-Clause
 
+import inspect
+import itertools
+import json
 import os
 import random
 import re
@@ -14,8 +17,10 @@ import pytest
 
 from certs import Authority
 from mcbin import Client, Closed, Op, St, connect_socket, poll, request, scaled, set_extras, show
-from servers import Headgate, free_port, user_row
+from servers import HEADGATE, Headgate, free_port, headgatectl, user_row
 
+import test_restart
+import test_semantics
 import test_wire
 
 
@@ -248,6 +253,22 @@ def test_frames_that_are_wrong(gate):
                 assert not isinstance(wrong, TimeoutError), "neither answered nor closed"
     with gate.secure() as client:
         client.noop()
+
+
+# The suite of semantics: what needs nothing but a client and a key, and waits for no expiry.
+SEMANTICS = [name for name, function in vars(test_semantics).items()
+             if name.startswith("test_") and not hasattr(function, "pytestmark")
+             and set(inspect.signature(function).parameters) == {"client", "key"}
+             and "sleep" not in inspect.getsource(function)
+             and "poll" not in inspect.getsource(function)]
+KEYS = itertools.count()
+
+
+@pytest.mark.parametrize("name", SEMANTICS)
+def test_semantics_are_the_same(gate, name):
+    assert len(SEMANTICS) > 10
+    with gate.secure() as client:
+        getattr(test_semantics, name)(client=client, key=b"tls-key:%d" % next(KEYS))
 
 
 def test_text_where_tls_is_spoken_and_tls_where_it_is_not(gate, ca):
@@ -575,6 +596,8 @@ def test_a_new_authority_takes_effect_with_a_reload(ca, shown):
         sock = context.wrap_socket(connect_socket(gate.tls_address), server_hostname="localhost",
                                    session=session)
         assert sock.session_reused
+        sock.sendall(request(Op.NOOP))  # and it still is somebody
+        assert len(sock.recv(24)) == 24
         sock.close()
         rules = dict(gate.config["listen"][1]["tls"], client_ca=new.certificate)
         gate.write_config(listen=[gate.config["listen"][0],
@@ -611,3 +634,85 @@ def test_the_end_does_not_wait_for_handshakes_longer_than_it_may(ca, shown):
         gate.process.signal(15)
         assert_closed(silent)
         poll(lambda: not gate.process.alive(), what="the end")
+
+
+# ---- headgatectl ----
+
+def test_headgatectl(ca, shown):
+    shop = ca.issue("shop", hosts=())
+    with Gate(ca, shown, asking(ca, "required"), TENANTS, users=USERS) as gate:
+        where = ["-s", "localhost:%d" % gate.tls_port]
+        certificate = ["--tls-cert", shop.certificate, "--tls-key", shop.key]
+        trust = ["--tls-ca", ca.certificate]
+
+        def says(code, words, *arguments):
+            done = headgatectl(*arguments, "buckets", check=False)
+            assert done.returncode == code and words in done.stdout + done.stderr, done
+            return done
+
+        says(0, "shop", *where, *trust, *certificate)
+        says(0, "shop", *where, "--tls-insecure", *certificate)
+        says(3, "certificate is refused", *where, "--tls", *certificate)
+        says(3, "certificate required", *where, *trust)
+        says(3, "", *where)  # plain: the listener closes
+        says(3, "no TLS with", "-s", gate.where, *trust)  # TLS where it is not spoken
+        says(2, "/nowhere/ca", *where, "--tls-ca", "/nowhere/ca")
+        says(2, "key is missing", *where, "--tls-cert", shop.certificate)
+        says(2, "does not belong", *where, "--tls-cert", shop.certificate, "--tls-key", shown.key)
+
+
+def test_a_successor_takes_over_under_load(ca, shown):
+    """Nobody who comes is refused, whoever of the two processes greets him."""
+    with Gate(ca, shown, config={"threads": 2}) as gate:
+        failures, done, over = [], [0], threading.Event()
+
+        def visit():
+            while not over.is_set():
+                try:
+                    with gate.secure(timeout=10) as client:
+                        client.set(b"visit", b"x")
+                        done[0] += 1
+                except Exception as wrong:  # told below
+                    failures.append(repr(wrong))
+
+        visitors = [threading.Thread(target=visit) for _ in range(3)]
+        for visitor in visitors:
+            visitor.start()
+        for _ in range(2):
+            seen = done[0]
+            poll(lambda: done[0] > seen + 30 or failures, what="visitors")
+            test_restart.take_over(gate)
+        seen = done[0]
+        poll(lambda: done[0] > seen + 30 or failures, what="visitors of the successor")
+        over.set()
+        for visitor in visitors:
+            visitor.join()
+        assert not failures, failures[:3]
+        assert gate.handshakes()["succeeded"] > 30
+
+
+# ---- headgate-load ----
+
+def load(*arguments):
+    argv = [os.path.join(os.path.dirname(HEADGATE), "headgate-load"), "--json", "--interval", "0",
+            *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=scaled(60))
+
+
+def test_headgate_load(gate, ca):
+    where = "localhost:%d" % gate.tls_port
+    common = ("-s", where, "-n", 20000, "-c", 4, "-p", 50, "--keys", 500)
+    for sizes in ("0-100", "30000"):
+        count = 20000 if sizes == "0-100" else 2000
+        done = load("-s", where, "-n", count, "-c", 4, "-p", 50, "--keys", 500, "--fill",
+                    "--value-bytes", sizes, "--tls", ca.certificate)
+        assert done.returncode == 0, done.stderr
+        total = json.loads(done.stdout)["total"]
+        assert total["operations"] == count and total["lost"] == 0, total
+    for tls, words in (("system", "certificate is refused"), ("/nowhere/ca", "/nowhere/ca")):
+        done = load(*common, "--tls", tls)
+        assert done.returncode != 0 and words in done.stderr, done.stderr
+    done = load("-s", where, "-n", 100, "-c", 2, "--tls", "any", "--key-prefix", "any:")
+    assert done.returncode == 0, done.stderr
+    done = load(*common)  # plain
+    assert done.returncode != 0

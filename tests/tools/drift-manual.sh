@@ -58,6 +58,7 @@ logins() { "$dump" logins; }
 embedded() { "$dump" embedded; }
 upstream() { "$dump" upstream; }
 cluster() { "$dump" cluster; }
+handshakes() { "$dump" handshakes; }
 workers() { statistics "of each worker"; }
 tenants() { statistics "of each tenant"; }
 outcomes() { statistics "outcomes"; }
@@ -74,7 +75,8 @@ metrics() {
 lists="protocol.md:features protocol.md:opcodes protocol.md:statuses operations.md:groups
     operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants operations.md:engine
     operations.md:embedded operations.md:upstream operations.md:pool operations.md:cluster
-    operations.md:holders operations.md:binds monitoring.md:metrics headgate.yaml.5:options"
+    operations.md:holders operations.md:binds monitoring.md:metrics tls.md:handshakes
+    headgate.yaml.5:options"
 
 update() {
     for list in $lists; do
@@ -94,7 +96,7 @@ if [ "${1:-}" = update ]; then
     exit 0
 fi
 
-echo "1..21"
+echo "1..22"
 for list in $lists; do
     file=$top/doc/${list%:*}
     name=${list#*:}
