@@ -14,6 +14,7 @@
 #include "app/conf_table.h"
 #include "app/process.h"
 #include "app/rights.h"
+#include "app/uptlsconf.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "proto/status.h"
@@ -293,6 +294,9 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
     case HG_OPCODE_CONFIG_VALIDATE:
         validate(process, job);
         break;
+    case HG_OPCODE_BACKUP:
+        hg_backup_on_job(process, job);
+        break;
     case HG_OPCODE_CONFIG_RELOAD:
         reload(process, job);
         break;
@@ -355,6 +359,8 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
         return -ENOMEM;
     }
     rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
+    if (rc == 0)
+        rc = hg_uptlsconf_try(loaded->effective, why);
     if (rc == 0)
         rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
     if (rc != 0)

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "app/backup.h"
 #include "app/binds.h"
 #include "app/conf.h"
 #include "app/hotkeys.h"
@@ -97,6 +98,7 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_backup backup;
     struct hg_web *web; /* NULL: HTTP is not served */
 
     hg_counter ticks, reloads, reload_errors;
@@ -155,6 +157,9 @@ void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_
 void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
 /* Is there a server that is not out? Always so for kinds without servers. */
 bool hg_upstream_is_alive(const struct hg_upstream *upstream);
+/* Begins a copy of an embedded upstream; 0 or -errno with `error`, -ENOTSUP for other kinds. */
+HG_MUST_USE int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret,
+                                       char *error, size_t error_bytes);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
 /* Rows of `stats pool`. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "app/process.h"
+#include "app/uptlsconf.h"
 #include "app/upstreams_view.h"
 #include "back/embedded.h"
 #include "back/memcached.h"
@@ -166,20 +167,6 @@ static void fill_ring(struct hg_ring_conf *ring, const struct hg_conf_upstream *
     ring->hash = named ? hg_conf_hash_name(conf->hash) : NULL;
 }
 
-/* What the group `tls` says; the texts are the configuration's. */
-static struct hg_uptls_conf uptls_conf(const struct hg_conf_upstream_tls *tls)
-{
-    return (struct hg_uptls_conf){
-        .tls = {.certificate = tls->certificate,
-                .key = tls->key,
-                .ca = tls->ca,
-                .peer = tls->verify ? HG_TLS_PEER_REQUIRED : HG_TLS_PEER_IGNORED,
-                .min_version =
-                    tls->min_version == HG_CONF_TLS_VERSION_1_3 ? HG_TLS_1_3 : HG_TLS_1_2},
-        .server_name = tls->server_name,
-    };
-}
-
 static void fill_remote(struct hg_remote_conf *to, const struct impl *impl,
                         const struct hg_conf_upstream *conf)
 {
@@ -238,7 +225,7 @@ static int share_remote(struct impl *impl, const struct hg_conf_upstream *conf, 
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
     fill_remote(&to, impl, conf);
     if (conf->tls_count > 0) {
-        uptls = uptls_conf(conf->tls);
+        uptls = hg_uptlsconf_of(conf->tls);
         to.tls = &uptls;
     }
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
@@ -337,7 +324,7 @@ static void renew_tls(const struct hg_upstream *upstream, const struct hg_conf_u
     char why[HG_TLS_WHY_BYTES];
     if (impl->remote == NULL || impl->remote->uptls == NULL || conf->tls_count == 0)
         return;
-    const struct hg_uptls_conf uptls = uptls_conf(conf->tls);
+    const struct hg_uptls_conf uptls = hg_uptlsconf_of(conf->tls);
     int rc = hg_uptls_renew(impl->remote->uptls, &uptls, why);
     if (rc > 0)
         hg_log_info("upstream=%s msg=\"new connections use the new certificates\"", upstream->name);
@@ -419,6 +406,16 @@ bool hg_upstream_is_alive(const struct hg_upstream *upstream)
         if (hg_server_may_send(&impl->remote->servers[i]))
             return true;
     return false;
+}
+
+int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret, char *error,
+                           size_t error_bytes)
+{
+    struct impl *impl = upstream->impl;
+    if (impl->embedded != NULL)
+        return hg_embedded_copy_begin(impl->embedded, ret, error, error_bytes);
+    snprintf(error, error_bytes, "upstream '%s' is not embedded", upstream->name);
+    return -ENOTSUP;
 }
 
 /* ---- statistics ---- */

@@ -100,6 +100,8 @@ static void own_metrics(struct hg_web *web, const struct hg_web_view *view, stru
     single(text, OWN(CONNECTIONS_MAX), view->max_connections);
     single(text, OWN(ACCEPTED), hg_counter_get(&listeners->accepted));
     single(text, OWN(OVER_LIMIT), hg_counter_get(&listeners->over_limit));
+    single(text, OWN(TLS_HANDSHAKES), hg_tlslisten_now(process->tls));
+    single(text, OWN(TLS_CERTIFICATE), hg_tlslisten_expires_s(process->tls));
     single(text, OWN(TICKS), hg_counter_get(&process->ticks));
     single(text, OWN(RELOADS), hg_counter_get(&process->reloads));
     single(text, OWN(RELOAD_ERRORS), hg_counter_get(&process->reload_errors));
@@ -110,20 +112,6 @@ static void own_metrics(struct hg_web *web, const struct hg_web_view *view, stru
     single(text, OWN(HOT_MEMORY), atomic_load(&process->front.hot.mem.used_bytes));
     single(text, OWN(HOT_MEMORY_CAP), atomic_load(&process->front.hot.mem.cap_bytes));
     hg_webtext_fini(&reasons);
-}
-
-static void handshakes(const struct hg_process *process, struct hg_webtext *text)
-{
-    size_t count;
-    const struct hg_metric *rows = hg_metrics_of(HG_METRICS_TLS, &count);
-    uint64_t sums[HG_HANDSHAKE_STATS], expires_s = hg_tlslisten_expires_s(process->tls);
-    hg_tlslisten_sum(process->tls, sums);
-    for (size_t i = 0; i < count; i++)
-        single(text, &rows[i], sums[rows[i].offset]);
-    single(text, OWN(HANDSHAKES), hg_tlslisten_now(process->tls));
-    hg_metric_head(text, OWN(CERTIFICATE));
-    if (expires_s > 0)
-        hg_metric_line(text, OWN(CERTIFICATE), "", expires_s);
 }
 
 static void outcomes(const struct hg_process *process, struct hg_webtext *text)
@@ -351,8 +339,10 @@ void hg_web_metrics(struct hg_web *web, const struct hg_web_view *view, struct h
     own_metrics(web, view, text);
     outcomes(process, text);
     latencies(web, text);
-    handshakes(process, text);
     group(text, HG_METRICS_LOGIN, hg_logins_stats(process->logins));
+    struct hg_handshake_stats handshakes;
+    hg_tlslisten_sum(process->tls, &handshakes);
+    group(text, HG_METRICS_HANDSHAKES, &handshakes);
     group(text, HG_METRICS_HOT, &process->hotkeys);
     group(text, HG_METRICS_BINDS, &process->binds);
     worker_group(text, process, HG_METRICS_WORKER, 0);

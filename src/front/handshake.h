@@ -38,7 +38,6 @@ struct hg_handshake_stats {
 #include "front/handshake_stats.def"
 #undef HG_HANDSHAKE_STAT
 };
-enum { HG_HANDSHAKE_STATS = sizeof(struct hg_handshake_stats) / sizeof(hg_counter) };
 
 /* No thread runs yet. NULL when memory is out. */
 HG_MUST_USE struct hg_handshakes *hg_handshakes_new(struct hg_front *front, unsigned threads);

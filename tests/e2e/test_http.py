@@ -12,6 +12,7 @@ import pytest
 
 from credit_tools import enter, start
 from mcbin import Op, St, poll, request, scaled
+from prometheus_tools import Prometheus, quick_rules
 from servers import HEADGATE, FakeBackend, Memcached, Process, free_port, temporary_directory
 from webclient import Metrics, api, ask, check_metrics, place, promtool, scrape, serve
 
@@ -77,9 +78,9 @@ def test_metrics_are_those_described(busy):
         for suffix in ("_bucket", "_sum", "_count") if kind == "histogram" else ("",):
             for have, _ in seen.all(name + suffix):
                 assert set(have) - {"le"} <= set(labels), name
-    # There is no cluster and no certificate; whatever else there is has a value here.
+    # Clusters are elsewhere; whatever else there is has a value here.
     empty = {name for name in known if not any(key[0].startswith(name) for key in seen.values) and
-             not name.startswith(("headgate_cluster_", "headgate_tls_certificate_"))}
+             not name.startswith("headgate_cluster_")}
     assert not empty
 
 
@@ -226,60 +227,11 @@ def test_more_tenants_than_series():
 
 # ---- a real Prometheus ----
 
-class Prometheus:
-    def __init__(self, targets, rules=()):
-        self.directory = temporary_directory("hg-prometheus-")
-        self.port = free_port()
-        path = os.path.join(self.directory, "prometheus.yml")
-        with open(path, "w") as out:
-            json.dump({"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms",
-                                  "evaluation_interval": "200ms"},
-                       "rule_files": list(rules),
-                       "scrape_configs": [{"job_name": "headgate",
-                                           "static_configs": [{"targets": targets}]}]}, out)
-        self.process = Process(
-            ["prometheus", "--config.file=" + path, "--storage.tsdb.path=" +
-             os.path.join(self.directory, "data"), "--web.listen-address=127.0.0.1:%d" % self.port,
-             "--log.level=error"], self.directory, "prometheus")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.process.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def query(self, text):
-        """{labels: value}, or None while it does not answer."""
-        url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (self.port, urllib.request.quote(text))
-        try:
-            with urllib.request.urlopen(url, timeout=scaled(5)) as reply:
-                data = json.load(reply)["data"]["result"]
-        except OSError:
-            assert self.process.alive(), self.process.stderr()
-            return None
-        return {tuple(sorted(row["metric"].items())): float(row["value"][1]) for row in data}
-
-    def value(self, text):
-        got = self.query(text)
-        return list(got.values())[0] if got else None
-
-
-def shortened_rules(directory):
-    """The real rules, that do not wait: for tests that cannot."""
-    path = os.path.join(directory, "rules.yml")
-    with open(os.path.join(TOP, "etc", "prometheus", "headgate.rules.yml")) as file, \
-            open(path, "w") as out:
-        text = re.sub(r"for: \d+[smh]", "for: 0s", file.read())
-        out.write(re.sub(r"\[\d+m\]", "[5s]", text))
-    return path
-
-
 def test_prometheus_scrapes_and_an_alert_fires(busy):
     scratch = temporary_directory("hg-rules-")
     with start([{"name": "small", "hard_limit": 50}], admin=ADMIN) as daemon, \
             Prometheus(["%s:%d" % place(busy), "%s:%d" % place(daemon)],
-                       rules=[shortened_rules(scratch)]) as prometheus, \
+                       rules=[quick_rules(scratch)]) as prometheus, \
             busy.client(bucket="shop") as client, enter(daemon, "small") as flooder:
         poll(lambda: prometheus.value('sum(up{job="headgate"})') == 2, timeout=20, what="both are up")
         for i in range(50):
