@@ -30,7 +30,13 @@ struct hg_hotlist;
 struct hg_bindthrottle;
 struct hg_hottenant;
 
-enum hg_bucket_state { HG_BUCKET_ACTIVE, HG_BUCKET_DISABLED, HG_BUCKET_DELETED };
+enum hg_bucket_state {
+    HG_BUCKET_ACTIVE,
+    HG_BUCKET_DISABLED,
+    HG_BUCKET_DELETED,
+    HG_BUCKET_MOVED /* a record of the same name has taken its place: what is under way ends here,
+                       its sessions go over when their worker adopts the directory */
+};
 enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
 enum hg_reject { HG_REJECT_TMPFAIL, HG_REJECT_BUSY, HG_REJECT_DEGRADE };
 
@@ -62,6 +68,8 @@ struct hg_lane {
     struct hg_bucket *bucket;
     struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
     uint32_t users;            /* sessions that have it selected, and requests under way */
+    uint32_t identity;         /* as whom it goes to its servers, see back/identity.h; a number ... */
+    uint64_t generation;       /* ... of this generation of its upstream; 0: of none */
     bool pass_wanted;          /* the held ones should be decided again in this turn */
     bool poke_wanted;          /* others that hold should be told of a refund in this turn */
     struct hg_list ready;      /* sessions with frames left over from an earlier turn */
@@ -82,7 +90,6 @@ struct hg_bucket {
     _Atomic int state;            /* enum hg_bucket_state */
     struct hg_upstream *upstream; /* the bucket holds a reference */
     uint32_t tenant_id;           /* its key space in an embedded store */
-    _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
     char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
     _Atomic int credit_mode;         /* enum hg_mode */
@@ -128,19 +135,20 @@ static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
     return bucket;
 }
 
-static inline uint32_t hg_bucket_identity(const struct hg_bucket *bucket)
-{
-    return atomic_load_explicit(&((struct hg_bucket *)(uintptr_t)bucket)->identity,
-                                memory_order_relaxed);
-}
-
 /* NULL is allowed. */
 void hg_bucket_unref(struct hg_bucket *bucket);
 
 static inline bool hg_bucket_live(const struct hg_bucket *bucket)
 {
-    return atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire) ==
-           HG_BUCKET_ACTIVE;
+    int state = atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire);
+    return state == HG_BUCKET_ACTIVE || state == HG_BUCKET_MOVED;
+}
+
+/* Is its record out of use for good? */
+static inline bool hg_bucket_is_over(const struct hg_bucket *bucket)
+{
+    int state = atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire);
+    return state == HG_BUCKET_DELETED || state == HG_BUCKET_MOVED;
 }
 
 /* Has it as many connections as it may? */

@@ -70,6 +70,7 @@ struct hg_session {
     bool hung_up;     /* the client sends no more: its requests are not held any more */
     bool lingering;   /* all sent, our side closed: read on for a moment */
     bool barrier;     /* a flush, a range or a batch is under way: nothing overtakes it */
+    bool turning;     /* something is under way on a store that is old: nothing overtakes it */
     bool closing;     /* send what is queued, then close */
     bool dead;
     bool full;       /* the socket takes no more: wait for EV_WRITE */
