@@ -173,11 +173,13 @@ void hg_admin_set_param(struct hg_process *process, struct hg_job *job)
     const struct param param = param_of(job->key);
     struct hg_state_units units;
     bool of_tenant = param.scope == HG_CONF_SCOPE_TENANT;
-    bool manages = of_tenant && hg_rights_have(hg_rights_in(job, param.name),
-                                               HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
+    /* Who manages a tenant's limits does not open what the operator has closed. */
+    bool of_manager = of_tenant && !hg_span_is(param.option, "state");
+    bool manages = of_manager && hg_rights_have(hg_rights_in(job, param.name),
+                                                HG_PRIVILEGE_BUCKET_THROTTLE_MANAGEMENT);
     if (!manages && !hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR))
         hg_job_fail(job, HG_STATUS_EACCESS, "the privilege %sNodeSupervisor is needed for this",
-                    of_tenant ? "BucketThrottleManagement in this bucket or " : "");
+                    of_manager ? "BucketThrottleManagement in this bucket or " : "");
     else if (param.scope != HG_CONF_SCOPE_SERVER || is_text_of_node(job->key))
         set_text_param(process, job, &param);
     else if (!is_limit_of_node(job->key))

@@ -16,12 +16,12 @@
 
 struct hg_process;
 
-/* HG_BINDS_STAT(name, sentence) */
+/* HG_BINDS_STAT(name, kind, sentence), kind COUNTER or GAUGE */
 #define HG_BINDS_STATS(HG_BINDS_STAT)                                                              \
-    HG_BINDS_STAT(rounds_begun, "times that a backlogged upstream was looked at")                  \
-    HG_BINDS_STAT(late_reports, "reports of workers that came after their round was judged")       \
-    HG_BINDS_STAT(keys_evicted, "keys that held too many slots and were to be evicted")            \
-    HG_BINDS_STAT(oldest_evicted, "times that the longest-running request was to be evicted")
+    HG_BINDS_STAT(rounds_begun, COUNTER, "times that a backlogged upstream was looked at")                  \
+    HG_BINDS_STAT(late_reports, COUNTER, "reports of workers that came after their round was judged")       \
+    HG_BINDS_STAT(keys_evicted, COUNTER, "keys that held too many slots and were to be evicted")            \
+    HG_BINDS_STAT(oldest_evicted, COUNTER, "times that the longest-running request was to be evicted")
 
 struct hg_binds_round;
 
@@ -31,7 +31,7 @@ struct hg_binds {
     bool is_open;
     uint64_t last_round;
     struct hg_binds_round *rounds[HG_UPSTREAMS_MAX]; /* open ones, by the upstream's slot */
-#define HG_BINDS_STAT(name, text) hg_counter name;
+#define HG_BINDS_STAT(name, kind, text) hg_counter name;
     HG_BINDS_STATS(HG_BINDS_STAT)
 #undef HG_BINDS_STAT
 };

@@ -29,6 +29,8 @@
 #define HG_CONF_LAYOUT_VALUES(V) V(LAYOUT_ITEM, "item") V(LAYOUT_PLAIN, "plain")
 #define HG_CONF_RANGES_VALUES(V) V(RANGES_AUTO, "auto") V(RANGES_ON, "on") V(RANGES_OFF, "off")
 #define HG_CONF_MULTIGET_VALUES(V) V(MULTIGET_ERROR, "error") V(MULTIGET_MISS, "miss")
+#define HG_CONF_TENANT_STATE_VALUES(V) V(TENANT_STATE_ACTIVE, "active") \
+    V(TENANT_STATE_PAUSED, "paused") V(TENANT_STATE_DISABLED, "disabled")
 #define HG_CONF_CREDIT_MODE_VALUES(V) V(CREDIT_MODE_OFF, "off") V(CREDIT_MODE_OBSERVE, "observe") \
     V(CREDIT_MODE_ENFORCE, "enforce")
 #define HG_CONF_HOTKEY_MODE_VALUES(V) V(HOTKEY_MODE_OFF, "off") V(HOTKEY_MODE_OBSERVE, "observe") \
@@ -58,6 +60,7 @@
     C(LAYOUT, hg_conf_layout, HG_CONF_LAYOUT_VALUES) \
     C(RANGES, hg_conf_ranges, HG_CONF_RANGES_VALUES) \
     C(MULTIGET, hg_conf_multiget, HG_CONF_MULTIGET_VALUES) \
+    C(TENANT_STATE, hg_conf_tenant_state, HG_CONF_TENANT_STATE_VALUES) \
     C(CREDIT_MODE, hg_conf_credit_mode, HG_CONF_CREDIT_MODE_VALUES) \
     C(HOTKEY_MODE, hg_conf_hotkey_mode, HG_CONF_HOTKEY_MODE_VALUES) \
     C(HOTKEY_CONTROL, hg_conf_hotkey_control, HG_CONF_HOTKEY_CONTROL_VALUES) \
@@ -102,6 +105,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_LAYOUT(name)            enum hg_conf_layout name;
 #define HG_CONF_FIELD_RANGES(name)            enum hg_conf_ranges name;
 #define HG_CONF_FIELD_MULTIGET(name)          enum hg_conf_multiget name;
+#define HG_CONF_FIELD_TENANT_STATE(name)      enum hg_conf_tenant_state name;
 #define HG_CONF_FIELD_CREDIT_MODE(name)       enum hg_conf_credit_mode name;
 #define HG_CONF_FIELD_HOTKEY_MODE(name)       enum hg_conf_hotkey_mode name;
 #define HG_CONF_FIELD_HOTKEY_CONTROL(name)    enum hg_conf_hotkey_control name;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/probe_point.h"
 #include "front/hot.h"
 
 static uint64_t thread_ns(void)
@@ -105,6 +106,7 @@ void hg_hotkeys_end_epoch(struct hg_hotkeys *hot, uint64_t now_us, uint64_t wall
         {NULL, on_end}, hot, hot->next_epoch++, now_us - hot->last_end_us, wall_s};
     hot->last_end_us = now_us;
     atomic_store(&hot->front->hot.epoch_end_us, next_us);
+    HG_PROBE_POINT(epoch__end, end->epoch, end->length_us, next_us);
     uint64_t epoch = end->epoch;
     /* First: that it has ended is known before anything of it comes. */
     hg_mailbox_post(hot->house, &end->letter);

@@ -42,18 +42,18 @@ struct hg_hottenant {
     uint64_t activity;                            /* of the last epoch */
 };
 
-/* HG_HOT_STAT(name, sentence) */
+/* HG_HOT_STAT(name, kind, sentence), kind COUNTER (grows only) or GAUGE (a number of now) */
 #define HG_HOT_STATS(HG_HOT_STAT)                                                                  \
-    HG_HOT_STAT(epochs, "epochs that have ended")                                                  \
-    HG_HOT_STAT(late_handovers, "handovers of a worker that came late and counted in the next "    \
+    HG_HOT_STAT(epochs, COUNTER, "epochs that have ended")                                                  \
+    HG_HOT_STAT(late_handovers, COUNTER, "handovers of a worker that came late and counted in the next "    \
                                 "epoch")                                                           \
-    HG_HOT_STAT(merged_shares, "pairs of tenant and worker that were merged")                      \
-    HG_HOT_STAT(merge_ns, "CPU time that housekeeping spent on them, in nanoseconds")              \
-    HG_HOT_STAT(last_length_us, "length of the last epoch in microseconds")                        \
-    HG_HOT_STAT(last_shares, "pairs of tenant and worker in the last epoch")                       \
-    HG_HOT_STAT(last_merge_ns, "CPU time of the last epoch's end in nanoseconds")                  \
-    HG_HOT_STAT(shrunk_tenants, "tenants with a shrunk sketch in the last epoch")                  \
-    HG_HOT_STAT(lost_merges, "merged results, records and lists for which there was no memory")
+    HG_HOT_STAT(merged_shares, COUNTER, "pairs of tenant and worker that were merged")                      \
+    HG_HOT_STAT(merge_ns, COUNTER, "CPU time that housekeeping spent on them, in nanoseconds")              \
+    HG_HOT_STAT(last_length_us, GAUGE, "length of the last epoch in microseconds")                        \
+    HG_HOT_STAT(last_shares, GAUGE, "pairs of tenant and worker in the last epoch")                       \
+    HG_HOT_STAT(last_merge_ns, GAUGE, "CPU time of the last epoch's end in nanoseconds")                  \
+    HG_HOT_STAT(shrunk_tenants, GAUGE, "tenants with a shrunk sketch in the last epoch")                  \
+    HG_HOT_STAT(lost_merges, COUNTER, "merged results, records and lists for which there was no memory")
 
 struct hg_hotkeys {
     struct hg_front *front;
@@ -76,7 +76,7 @@ struct hg_hotkeys {
     size_t scratch_bytes;
     uint64_t refused_seen; /* mem.refused at the last epoch's end */
     bool tight;            /* memory is scarce: tenants are shrunk */
-#define HG_HOT_STAT(name, text) hg_counter name;
+#define HG_HOT_STAT(name, kind, text) hg_counter name;
     HG_HOT_STATS(HG_HOT_STAT)
 #undef HG_HOT_STAT
 };

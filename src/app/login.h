@@ -35,7 +35,7 @@ struct hg_logins_options {
 };
 
 struct hg_login_stats {
-#define HG_LOGIN_STAT(name, text) hg_counter name;
+#define HG_LOGIN_STAT(name, kind, text) hg_counter name;
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
 };

@@ -5,203 +5,17 @@
 #include "app/process.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/gates.h"
 #include "app/login.h"
+#include "app/process_own.h"
 #include "back/resolve.h"
 #include "base/clock.h"
 #include "base/log.h"
-
-#define DRAIN_CHECK_US 20000
-#define EPOCH_LOOK_US  500000 /* at hotkey_epoch_ms, which may have been changed */
-
-/* ---- ticks ---- */
-
-static void note_overcommitment(struct hg_process *process, const struct hg_credit_tick *tick)
-{
-    if (tick->overcommitted && !process->overcommitted)
-        hg_log_warn("reserved=%llu msg=\"the reservations exceed node_capacity: all are honoured, "
-                    "and the free pool is empty\"",
-                    (unsigned long long)tick->reserved_sum);
-    process->overcommitted = tick->overcommitted;
-}
-
-static void tick(struct hg_process *process)
-{
-    struct hg_credit_tick done;
-    pthread_mutex_lock(&process->lock);
-    const struct hg_directory *directory = process->directory;
-    for (size_t i = 0; i < directory->bucket_count; i++)
-        process->tick_buckets[i] = &directory->buckets[i]->credit;
-    hg_credit_tick(&process->node, process->tick_buckets, directory->bucket_count,
-                   process->tick_scratch, hg_now_us(), &done);
-    pthread_mutex_unlock(&process->lock);
-    if (done.slot) {
-        hg_counter_add(&process->ticks, 1);
-        note_overcommitment(process, &done);
-    }
-    for (uint64_t poke = done.poke; poke != 0; poke &= poke - 1)
-        hg_worker_give_tick(&process->workers[__builtin_ctzll(poke)]);
-}
-
-static void arm_tick(struct hg_process *process)
-{
-    uint64_t now_us = hg_now_us(), due_us = hg_credit_due_us(&process->node);
-    if (hg_loop_timer_arm(&process->tick_timer, due_us > now_us ? due_us - now_us : 1) != 0)
-        hg_log_error("msg=\"cannot set the tick's timer\"");
-}
-
-static void on_tick(struct hg_timer *timer)
-{
-    struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, tick_timer);
-    tick(process);
-    arm_tick(process);
-}
-
-/* ---- epochs of hot keys ---- */
-
-static uint64_t epoch_due_us(const struct hg_process *process)
-{
-    return process->hot_begin_us +
-           (uint64_t)atomic_load((_Atomic uint32_t *)&process->front.hot.epoch_ms) * 1000;
-}
-
-static void arm_epoch(struct hg_process *process)
-{
-    uint64_t now_us = hg_now_us(), due_us = epoch_due_us(process);
-    uint64_t wait_us = due_us > now_us ? due_us - now_us : 1;
-    /* Its length may be changed meanwhile. */
-    if (wait_us > EPOCH_LOOK_US)
-        wait_us = EPOCH_LOOK_US;
-    atomic_store(&process->front.hot.epoch_end_us, due_us);
-    if (hg_loop_timer_arm(&process->hot_timer, wait_us) != 0)
-        hg_log_error("msg=\"cannot set the timer of hot-key epochs\"");
-}
-
-/* After a time in which nothing ran there is one end, however many were missed. */
-static void on_epoch(struct hg_timer *timer)
-{
-    struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, hot_timer);
-    uint64_t now_us = hg_now_us(), due_us = epoch_due_us(process);
-    if (now_us >= due_us) {
-        process->hot_begin_us = due_us;
-        bool stood_still = epoch_due_us(process) <= now_us;
-        if (stood_still)
-            process->hot_begin_us = now_us;
-        /* What was sent while the machine stood still comes now and belongs to that time: the
-           long epoch takes it in, and ends a usual epoch later. */
-        process->hot_prolonged = stood_still && !process->hot_prolonged;
-        if (!process->hot_prolonged)
-            hg_hotkeys_end_epoch(&process->hotkeys, now_us, hg_wall_s(), epoch_due_us(process));
-    }
-    arm_epoch(process);
-}
-
-static void begin_epochs(struct hg_process *process)
-{
-    process->hot_begin_us = hg_now_us();
-    arm_epoch(process);
-}
-
-/* ---- tickets ---- */
-
-static void arm_gates(struct hg_process *process)
-{
-    uint64_t now_us = hg_now_us(), due_us = hg_gates_tick(process, now_us);
-    if (hg_loop_timer_arm(&process->gate_timer, due_us > now_us ? due_us - now_us : 1) != 0)
-        hg_log_error("msg=\"cannot set the timer of the tickets\"");
-}
-
-static void on_gates(struct hg_timer *timer)
-{
-    arm_gates(HG_CONTAINER_OF(timer, struct hg_process, gate_timer));
-}
-
-/* ---- signals and the end ---- */
-
-static void on_drain_check(struct hg_timer *timer)
-{
-    struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, drain_timer);
-    unsigned open = 0;
-    for (unsigned w = 0; w < process->front.worker_count; w++)
-        open += atomic_load(&process->workers[w].load);
-    if (open > 0 && hg_now_us() < process->drain_until_us)
-        return;
-    if (open > 0)
-        hg_log_warn("connections=%u msg=\"drain_timeout_s is over: closing what is left\"", open);
-    hg_loop_stop(&process->loop);
-}
-
-static void begin_drain(struct hg_process *process)
-{
-    if (process->draining) {
-        hg_log_warn("msg=\"asked to end a second time: ending at once\"");
-        _exit(1);
-    }
-    process->draining = true;
-    hg_log_info("msg=\"draining: no new connections, finishing what is in flight\"");
-    hg_listeners_close(process->listeners);
-    pthread_mutex_lock(&process->lock);
-    process->drain_until_us = hg_now_us() + process->effective->drain_timeout_s * 1000000;
-    pthread_mutex_unlock(&process->lock);
-    for (unsigned w = 0; w < process->front.worker_count; w++)
-        hg_worker_begin_drain(&process->workers[w]);
-    if (hg_loop_timer_init(&process->loop, &process->drain_timer, DRAIN_CHECK_US, on_drain_check) !=
-        0)
-        hg_loop_stop(&process->loop);
-}
-
-static void on_reload_letter(struct hg_letter *letter, void *receiver)
-{
-    struct hg_process *process = receiver;
-    char *why = NULL;
-    (void)letter;
-    atomic_store(&process->reload_posted, false);
-    if (hg_admin_reload(process, "SIGHUP", &why) != 0)
-        hg_log_error("msg=\"reload refused, the old settings stay in force\" why=\"%s\"",
-                     why != NULL ? why : "no memory is left");
-    free(why);
-}
-
-static void on_signal(evutil_socket_t number, short what, void *arg)
-{
-    struct hg_process *process = arg;
-    (void)what;
-    switch (number) {
-    case SIGHUP:
-        if (!atomic_exchange(&process->reload_posted, true)) {
-            process->reload_letter.deliver = on_reload_letter;
-            hg_mailbox_post(&process->house, &process->reload_letter);
-        }
-        return;
-    case SIGUSR1:
-        if (hg_log_reopen() != 0)
-            hg_log_error("msg=\"cannot open the log file again; the old one stays open\"");
-        return;
-    default:
-        begin_drain(process);
-    }
-}
-
-static int watch_signals(struct hg_process *process)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < HG_COUNT_OF(numbers); i++) {
-        event_assign(&process->signals[i], process->loop.base, numbers[i], EV_SIGNAL | EV_PERSIST,
-                     on_signal, process);
-        if (event_add(&process->signals[i], NULL) != 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
 
 /* ---- the parts ---- */
 
@@ -244,20 +58,6 @@ static int open_log(struct hg_process *process)
     return rc;
 }
 
-/* Room for the connections that the settings allow. */
-static void raise_descriptor_limit(const struct hg_conf *conf)
-{
-    struct rlimit limit;
-    rlim_t want = conf->max_connections + 4096;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
-        return;
-    limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
-        hg_log_warn("descriptors=%llu msg=\"fewer file descriptors than max_connections wants; "
-                    "raise the limit of open files\"",
-                    (unsigned long long)limit.rlim_cur);
-}
-
 static unsigned thread_count(const struct hg_conf *conf)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -283,7 +83,7 @@ static int init_credits(struct hg_process *process)
         fprintf(stderr, "headgate: %s\n", why);
         return rc;
     }
-    tick(process);
+    hg_process_tick(process);
     return 0;
 }
 
@@ -308,74 +108,6 @@ static int start_workers(struct hg_process *process)
     return 0;
 }
 
-static int listen_on_all(struct hg_process *process)
-{
-    const struct hg_conf *conf = process->effective;
-    process->listeners =
-        hg_listeners_new(&process->loop, &process->front, (unsigned)conf->max_connections);
-    if (process->listeners == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < conf->listen_count; i++) {
-        const char *text = conf->listen[i].address.text;
-        struct hg_addr addr, bound;
-        char bound_text[HG_ADDR_TEXT];
-        int rc = hg_addr_resolve(text, 0, &addr);
-        if (rc == 0)
-            rc =
-                hg_listeners_add(process->listeners, &addr, (unsigned)conf->listen[i].mode, &bound);
-        if (rc != 0) {
-            fprintf(stderr, "headgate: cannot bind '%s': %s\n", text,
-                    rc == -EADDRINUSE ? "address in use"
-                    : rc == -ENOENT   ? "no such host"
-                                      : strerror(-rc));
-            return rc;
-        }
-        if (i == 0)
-            process->first_listen = bound;
-        hg_log_info("listen=%s msg=\"listening\"", hg_addr_text(&bound, bound_text));
-    }
-    return 0;
-}
-
-/* ---- housekeeping ---- */
-
-static void *run_house(void *arg)
-{
-    struct hg_process *process = arg;
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, NULL);
-    hg_loop_run(&process->house_loop);
-    return NULL;
-}
-
-static int start_house(struct hg_process *process)
-{
-    int rc = hg_loop_init(&process->house_loop);
-    if (rc == 0)
-        rc = hg_mailbox_init(&process->house, &process->house_loop, process);
-    if (rc == 0)
-        rc = hg_hotkeys_open(&process->hotkeys, &process->house, &process->house_loop, hg_now_us());
-    if (rc == 0)
-        rc = hg_binds_start(&process->binds, process, &process->house_loop);
-    if (rc == 0)
-        rc = -pthread_create(&process->house_thread, NULL, run_house, process);
-    return rc;
-}
-
-static void on_house_stop(struct hg_letter *letter, void *receiver)
-{
-    (void)letter;
-    hg_loop_stop(&((struct hg_process *)receiver)->house_loop);
-}
-
-static void stop_house(struct hg_process *process)
-{
-    struct hg_letter stop = {NULL, on_house_stop};
-    hg_mailbox_post(&process->house, &stop);
-    pthread_join(process->house_thread, NULL);
-}
-
 /* ---- start and end ---- */
 
 static int set_up(struct hg_process *process)
@@ -385,7 +117,7 @@ static int set_up(struct hg_process *process)
         rc = open_log(process);
     if (rc != 0)
         return rc;
-    raise_descriptor_limit(process->effective);
+    hg_process_raise_limit(process->effective);
     process->front.worker_count = thread_count(process->effective);
     process->front.node = &process->node;
     process->front.version = PACKAGE_VERSION;
@@ -406,17 +138,11 @@ static int set_up(struct hg_process *process)
     if (rc == 0)
         rc = init_credits(process);
     if (rc == 0)
-        rc = listen_on_all(process);
+        rc = hg_process_listen(process);
     if (rc == 0)
-        rc = watch_signals(process);
+        rc = hg_process_watch_signals(process);
     if (rc == 0)
-        rc = hg_loop_timer_init(&process->loop, &process->tick_timer, 0, on_tick);
-    if (rc == 0)
-        rc = hg_loop_timer_init(&process->loop, &process->hot_timer, 0, on_epoch);
-    if (rc == 0)
-        rc = hg_loop_timer_init(&process->loop, &process->gate_timer, 0, on_gates);
-    if (rc == 0)
-        (void)hg_gates_tick(process, hg_now_us()); /* the sizes, before anybody comes */
+        rc = hg_process_init_ticks(process);
     return rc;
 }
 
@@ -427,7 +153,7 @@ static int start_threads(struct hg_process *process)
                                        (unsigned)conf->login_queue, hg_users_of};
     int rc = hg_logins_new(&logins, &process->logins);
     if (rc == 0)
-        rc = start_house(process);
+        rc = hg_process_start_house(process);
     if (rc == 0)
         rc = start_workers(process);
     return rc;
@@ -442,7 +168,7 @@ static void stop_threads(struct hg_process *process)
         hg_worker_stop(&process->workers[w]);
     /* Nobody makes jobs any more; what is still under way is answered into closed mailboxes' last
        delivery. */
-    stop_house(process);
+    hg_process_stop_house(process);
     hg_mailbox_fini(&process->house);
     hg_hotkeys_close(&process->hotkeys);
     hg_binds_stop(&process->binds);
@@ -487,9 +213,7 @@ int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overri
         if (rc == 0)
             rc = hg_listeners_start(process->listeners);
         if (rc == 0) {
-            arm_tick(process);
-            begin_epochs(process);
-            arm_gates(process);
+            hg_process_begin_ticks(process);
             hg_log_info("version=%s workers=%u msg=\"ready\"", PACKAGE_VERSION,
                         process->front.worker_count);
             hg_loop_run(&process->loop);

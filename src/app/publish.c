@@ -44,6 +44,7 @@ static void fill_settings(struct hg_front_settings *to, const struct hg_conf *co
         .request_deadline_us = conf->request_deadline_ms * 1000,
         .throttle_max_wait_us = conf->throttle_max_wait_ms * 1000,
         .slow_request_us = conf->slow_request_ms * 1000,
+        .trace_sample = (uint32_t)conf->trace_sample,
         .read_unit_bytes = (uint32_t)conf->read_unit_bytes,
         .write_unit_bytes = (uint32_t)conf->write_unit_bytes,
         .login_required = hg_users_login_required(users),
@@ -255,9 +256,23 @@ static bool is_shared(const struct hg_bucket *bucket, const struct hg_conf_tenan
     return upstream->is_redis && (upstream->is_plain || bucket->prefix_len > 0);
 }
 
+static enum hg_bucket_state state_of(const struct hg_conf_tenant *tenant)
+{
+    if (tenant->disabled)
+        return HG_BUCKET_ORPHAN;
+    switch (tenant->state) {
+    case HG_CONF_TENANT_STATE_PAUSED:
+        return HG_BUCKET_PAUSED;
+    case HG_CONF_TENANT_STATE_DISABLED:
+        return HG_BUCKET_DISABLED;
+    default:
+        return HG_BUCKET_ACTIVE;
+    }
+}
+
 static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
 {
-    atomic_store(&bucket->state, tenant->disabled ? HG_BUCKET_DISABLED : HG_BUCKET_ACTIVE);
+    atomic_store(&bucket->state, state_of(tenant));
     atomic_store(&bucket->credit_mode, (int)tenant->credit_mode);
     atomic_store(&bucket->reject_status, (int)tenant->reject_status);
     atomic_store(&bucket->data_limit_status, tenant->data_limit_status);

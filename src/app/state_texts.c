@@ -44,6 +44,7 @@ static const unsigned upstream_kept[] = {
 };
 
 static const unsigned tenant_kept[] = {
+    HG_CONF_TENANT_state,
     HG_CONF_TENANT_kv_hotkey_throttle_threshold,
     HG_CONF_TENANT_hotkey_mode,
     HG_CONF_TENANT_hotkey_control,

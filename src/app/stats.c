@@ -81,7 +81,7 @@ static void group_general(struct hg_process *process, struct hg_job *job)
                 (unsigned long long)hg_counter_get(&listeners->over_limit));
     general_commands(process, job);
     hg_job_stat(job, "threads", "%u", process->front.worker_count);
-#define HG_WORKER_STAT(name, text)                                                                 \
+#define HG_WORKER_STAT(name, kind, text)                                                                 \
     if (strcmp(#name, "connections") != 0 && strcmp(#name, "get_hits") != 0 &&                     \
         strcmp(#name, "get_misses") != 0)                                                          \
         hg_job_stat(job, #name, "%llu", (unsigned long long)SUM(process, name));
@@ -99,7 +99,7 @@ static void group_general(struct hg_process *process, struct hg_job *job)
     hg_job_stat(job, "reload_errors", "%llu",
                 (unsigned long long)hg_counter_get(&process->reload_errors));
     const struct hg_login_stats *logins = hg_logins_stats(process->logins);
-#define HG_LOGIN_STAT(name, text)                                                                  \
+#define HG_LOGIN_STAT(name, kind, text)                                                                  \
     hg_job_stat(job, "login_" #name, "%llu", (unsigned long long)hg_counter_get(&logins->name));
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
@@ -112,7 +112,7 @@ static void group_threads(struct hg_process *process, struct hg_job *job)
     for (unsigned w = 0; w < process->front.worker_count; w++) {
         const struct hg_worker *worker = &process->workers[w];
         char name[80];
-#define HG_WORKER_STAT(field, text)                                                                \
+#define HG_WORKER_STAT(field, kind, text)                                                                \
     snprintf(name, sizeof name, "worker_%u:" #field, w);                                           \
     hg_job_stat(job, name, "%llu", (unsigned long long)hg_counter_get(&worker->field));
         HG_WORKER_STATS(HG_WORKER_STAT)
@@ -319,15 +319,15 @@ void hg_stats_describe(FILE *to)
         fprintf(to, "stat %-15s %s\n", groups[g].name, groups[g].text);
     fprintf(to, "stat %-15s %s\n", "where KEY", "the server that a key goes to");
     fprintf(to, "\nof each worker (stat threads) and of all together (stat):\n");
-#define HG_WORKER_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+#define HG_WORKER_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     fprintf(to, "\nof each tenant (stat bucket_details):\n");
-#define HG_LANE(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+#define HG_LANE(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"
 #undef HG_LANE
     fprintf(to, "\nof the engine of hot keys (stat hotkey_engine):\n");
-#define HG_HOT_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+#define HG_HOT_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_HOT_STATS(HG_HOT_STAT)
     HG_HOT_WORKER_STATS(HG_HOT_STAT)
 #undef HG_HOT_STAT
@@ -335,7 +335,7 @@ void hg_stats_describe(FILE *to)
     for (unsigned i = 0; i < HG_GATE_STATS; i++)
         fprintf(to, "  %-33s %s\n", hg_gate_stat_rows[i].name, hg_gate_stat_rows[i].text);
     fprintf(to, "\nof bind eviction (stat bindthrottle):\n");
-#define HG_BINDS_STAT(name, text) fprintf(to, "  %-22s %s\n", #name, text);
+#define HG_BINDS_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_BINDS_STATS(HG_BINDS_STAT)
 #undef HG_BINDS_STAT
     fprintf(to, "\nof each identity on a server (stat pool):\n");

@@ -41,7 +41,11 @@ static json_t *units(uint64_t value)
 
 static const char *state_name(const struct hg_bucket *bucket)
 {
-    static const char *const names[] = {"active", "disabled", "deleted"};
+    static const char *const names[] = {
+        [HG_BUCKET_ACTIVE] = "active",     [HG_BUCKET_PAUSED] = "paused",
+        [HG_BUCKET_DISABLED] = "disabled", [HG_BUCKET_ORPHAN] = "disabled",
+        [HG_BUCKET_DELETED] = "deleted",
+    };
     return names[atomic_load((_Atomic int *)&bucket->state)];
 }
 
@@ -108,7 +112,7 @@ static json_t *details(struct hg_process *process, struct hg_bucket *bucket)
     add_settings(process, bucket, to);
     json_object_set_new(to, "clients", json_integer(atomic_load(&bucket->connections)));
     add_credits(process, bucket, to);
-#define HG_LANE(name, text)                                                                        \
+#define HG_LANE(name, kind, text)                                                                        \
     json_object_set_new(                                                                           \
         to, #name, json_integer((json_int_t)sum_lanes(bucket, offsetof(struct hg_lane, name))));
 #include "front/lane.def"

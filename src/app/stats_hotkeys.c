@@ -177,12 +177,12 @@ void hg_stats_hotkey_engine(struct hg_process *process, struct hg_job *job)
     struct hg_hotmem *mem = &process->front.hot.mem;
     stat(job, "epoch_ms", atomic_load(&process->front.hot.epoch_ms));
     stat(job, "last_epoch", hot->last);
-#define HG_HOT_STAT(name, text) stat(job, #name, hg_counter_get(&hot->name));
+#define HG_HOT_STAT(name, kind, text) stat(job, #name, hg_counter_get(&hot->name));
     HG_HOT_STATS(HG_HOT_STAT)
 #undef HG_HOT_STAT
     stat(job, "merge_ns_a_share",
          share_of(hg_counter_get(&hot->merge_ns), hg_counter_get(&hot->merged_shares)));
-#define HG_HOT_WORKER_STAT(name, text)                                                             \
+#define HG_HOT_WORKER_STAT(name, kind, text)                                                             \
     stat(job, #name, sum_hot(process, offsetof(struct hg_hot_worker, name)));
     HG_HOT_WORKER_STATS(HG_HOT_WORKER_STAT)
 #undef HG_HOT_WORKER_STAT

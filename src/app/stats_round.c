@@ -88,7 +88,7 @@ static void add_slow(struct hg_job *job, const struct hg_worker *worker, uint64_
     hg_job_stat(job, name,
                 "time=%llu op=%s bucket=%s key=%s%s total_us=%u throttle_us=%u queue_us=%u "
                 "backend_us=%u outcome=%s server=%s",
-                (unsigned long long)entry->wall_s, hg_opcode_row(entry->opcode)->name,
+                (unsigned long long)entry->wall_s, hg_op_rows[entry->op].name,
                 entry->bucket, hg_escape(key, sizeof key, hg_span(entry->key, shown)),
                 shown < entry->key_len ? "..." : "", entry->total_us, entry->throttle_us,
                 entry->queue_us, entry->backend_us, hg_outcome_rows[entry->outcome].name,
@@ -117,7 +117,7 @@ void hg_stats_slow(struct hg_process *process, struct hg_job *job)
 static void reset_lane(struct hg_lane *lane)
 {
     uint64_t sessions = hg_counter_get(&lane->table_sessions); /* open now */
-#define HG_LANE(name, text) hg_counter_set(&lane->name, 0);
+#define HG_LANE(name, kind, text) hg_counter_set(&lane->name, 0);
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter_set(&lane->table_sessions, sessions);
@@ -139,7 +139,7 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
     struct hg_worker *worker = receiver;
     uint64_t gauges[] = {hg_counter_get(&worker->connections), hg_counter_get(&worker->held_now),
                          hg_counter_get(&worker->in_flight)};
-#define HG_WORKER_STAT(name, text) hg_counter_set(&worker->name, 0);
+#define HG_WORKER_STAT(name, kind, text) hg_counter_set(&worker->name, 0);
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     hg_counter_set(&worker->connections, gauges[0]);
@@ -165,7 +165,7 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
 /* What is housekeeping's, and the controllers'. */
 static void reset_overload(struct hg_process *process)
 {
-#define HG_BINDS_STAT(name, text) hg_counter_set(&process->binds.name, 0);
+#define HG_BINDS_STAT(name, kind, text) hg_counter_set(&process->binds.name, 0);
     HG_BINDS_STATS(HG_BINDS_STAT)
 #undef HG_BINDS_STAT
     for (size_t i = 0; i < process->directory->upstream_count; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/probe_point.h"
 
 static const char *const state_names[] = {
     [HG_BREAKER_CLOSED] = "closed",
@@ -112,6 +113,7 @@ static void leave(struct hg_server *server, uint32_t worker, enum hg_breaker_sta
         return;
     bool could = was == HG_BREAKER_CLOSED || was == HG_BREAKER_RAMP;
     bool can = is == HG_BREAKER_CLOSED || is == HG_BREAKER_RAMP;
+    HG_PROBE_POINT(breaker, server->upstream, server->address, is);
     if (could != can)
         atomic_fetch_add_explicit(server->changes, 1, memory_order_release);
     if (is == HG_BREAKER_OPEN && could) {

@@ -101,7 +101,7 @@ static bool site_takes(struct hg_log_site *site, uint64_t second)
     uint64_t old = atomic_load_explicit(&site->second_count, memory_order_relaxed);
     for (;;) {
         uint64_t count = old >> 16 == second ? (old & 0xffff) + 1 : 1;
-        if (count > HG_LOG_PER_SECOND) {
+        if (count > site->per_second) {
             atomic_fetch_add_explicit(&site->left_out, 1, memory_order_relaxed);
             return false;
         }

@@ -53,6 +53,7 @@ const char *const hg_ctl_upstream_params[] = {
 const char *const hg_ctl_unit_names[HG_CTL_UNITS] = {"reserved", "hard_limit"};
 
 const char *const hg_ctl_bucket_params[] = {
+    "state",
     "kv_hotkey_throttle_threshold",
     "hotkey_mode",
     "hotkey_control",

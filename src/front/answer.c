@@ -7,9 +7,11 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/probe_point.h"
 #include "front/bind.h"
 #include "front/gate.h"
 #include "front/table.h"
+#include "front/trace.h"
 #include "proto/frameinfo.h"
 #include "proto/hello.h"
 #include "proto/jsontext.h"
@@ -160,7 +162,7 @@ static void log_slow(struct hg_request *request, uint64_t total_us, enum hg_outc
     entry->queue_us = (uint32_t)request->queue_us;
     entry->throttle_us = (uint32_t)request->throttle_us;
     entry->backend_us = sent_us > 0 && now_us > sent_us ? (uint32_t)(now_us - sent_us) : 0;
-    entry->opcode = request->row->code;
+    entry->op = (uint8_t)request->call.op;
     entry->outcome = (uint8_t)outcome;
     entry->key_len = (uint8_t)request->key_len;
     memcpy(entry->bucket, request->lane->bucket->name, sizeof entry->bucket);
@@ -186,6 +188,11 @@ void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t 
     uint64_t slow_us = worker->directory->settings.slow_request_us;
     if (HG_UNLIKELY(slow_us > 0 && total_us >= slow_us))
         log_slow(request, total_us, outcome, server);
+    uint64_t number;
+    if (HG_UNLIKELY(
+            hg_trace_wanted(worker->directory->settings.trace_sample, &worker->traced, &number)))
+        hg_trace_request(request, outcome, server, number);
+    HG_PROBE_POINT(request__done, lane->bucket->name, request->call.op, total_us);
     if (request->state == HG_REQUEST_SENT)
         hg_counter_sub(&worker->in_flight, 1);
     if (HG_LIKELY(request->tickets != 0))
@@ -309,21 +316,19 @@ enum hg_outcome hg_answer_outcome(uint16_t status)
     }
 }
 
-/* Without XERROR a client knows none of ours from 0xff00 on. */
-static uint16_t plain_status(uint16_t status)
+uint16_t hg_answer_plain_status(uint32_t features, uint16_t status)
 {
-    switch (status) {
-    case HG_STATUS_QUEUE_FULL:
-        return HG_STATUS_EBUSY;
-    default:
-        return status >= 0xff00 ? HG_STATUS_ETMPFAIL : status;
-    }
+    const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
+    if (HG_LIKELY(status < 0xff00 && status != HG_STATUS_BUCKET_PAUSED))
+        return status;
+    if ((features & named) != 0)
+        return status;
+    return status == HG_STATUS_QUEUE_FULL ? HG_STATUS_EBUSY : HG_STATUS_ETMPFAIL;
 }
 
 uint16_t hg_answer_visible_status(const struct hg_request *request, uint16_t status)
 {
-    const uint32_t named = HG_FEATURE_XERROR | HG_FEATURE_NON_BLOCKING_THROTTLING;
-    return status >= 0xff00 && (request->features & named) == 0 ? plain_status(status) : status;
+    return hg_answer_plain_status(request->features, status);
 }
 
 uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode_row *row,

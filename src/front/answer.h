@@ -46,6 +46,10 @@ void hg_answer_raw(struct hg_session *session, struct hg_span bytes);
 void hg_answer_silence(struct hg_session *session, const struct hg_reply_of *of,
                        enum hg_outcome outcome);
 
+/* The status as a client with these features knows it: without XERROR none from 0xff00 on, and none
+   of paused buckets. */
+uint16_t hg_answer_plain_status(uint32_t features, uint16_t status);
+
 /* The status that a client without XERROR gets for a refusal of the bucket's limits. */
 uint16_t hg_reject_status(const struct hg_bucket *bucket, const struct hg_opcode_row *row,
                           bool *ret_silent);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "front/answer.h"
+#include "front/trace.h"
 #include "proto/hello.h"
 #include "proto/reply.h"
 
@@ -13,6 +14,12 @@ static void count_session(struct hg_session *session, const struct hg_reply_of *
     struct hg_worker *worker = session->worker;
     hg_counter_add(&worker->cmd_total, 1);
     hg_counter_add(&worker->outcomes[outcome], 1);
+    uint64_t number;
+    bool traced =
+        outcome != HG_OUTCOME_SESSION &&
+        hg_trace_wanted(worker->directory->settings.trace_sample, &worker->traced, &number);
+    if (HG_UNLIKELY(traced))
+        hg_trace_refused(session, of->row, outcome, number);
     if (session->lane != NULL) {
         hg_counter_add(&session->lane->requests, 1);
         hg_counter_add(&session->lane->outcomes[outcome], 1);

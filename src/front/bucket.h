@@ -30,12 +30,14 @@ struct hg_hotlist;
 struct hg_bindthrottle;
 struct hg_hottenant;
 
+/* Only an active one is served. Paused and disabled are its operator's doing; an orphan's upstream
+   is gone. */
 enum hg_bucket_state {
     HG_BUCKET_ACTIVE,
+    HG_BUCKET_PAUSED,
     HG_BUCKET_DISABLED,
-    HG_BUCKET_DELETED,
-    HG_BUCKET_MOVED /* a record of the same name has taken its place: what is under way ends here,
-                       its sessions go over when their worker adopts the directory */
+    HG_BUCKET_ORPHAN,
+    HG_BUCKET_DELETED
 };
 enum hg_mode { HG_MODE_OFF, HG_MODE_OBSERVE, HG_MODE_ENFORCE };
 enum hg_reject { HG_REJECT_TMPFAIL, HG_REJECT_BUSY, HG_REJECT_DEGRADE };
@@ -58,7 +60,7 @@ struct hg_lane {
     struct hg_hotshare *hot;       /* its hot keys of this epoch; NULL: nothing was counted yet */
     struct hg_hotlist *hot_list;   /* its throttled keys; NULL: none */
     struct hg_bindthrottle *binds; /* its evicted keys; NULL: none */
-#define HG_LANE(name, text) hg_counter name;
+#define HG_LANE(name, kind, text) hg_counter name;
 #include "front/lane.def"
 #undef HG_LANE
     hg_counter outcomes[HG_OUTCOMES];
@@ -66,13 +68,13 @@ struct hg_lane {
     struct hg_list held;          /* sessions whose next request waits for credits */
     struct hg_list node;          /* in the worker's list of lanes that hold requests */
     struct hg_bucket *bucket;
-    struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
-    uint32_t users;            /* sessions that have it selected, and requests under way */
-    uint32_t identity;         /* as whom it goes to its servers, see back/identity.h; a number ... */
-    uint64_t generation;       /* ... of this generation of its upstream; 0: of none */
-    bool pass_wanted;          /* the held ones should be decided again in this turn */
-    bool poke_wanted;          /* others that hold should be told of a refund in this turn */
-    struct hg_list ready;      /* sessions with frames left over from an earlier turn */
+    struct hg_held holding; /* what was published of the held ones; head_* of the oldest */
+    uint32_t users;         /* sessions that have it selected, and requests under way */
+    uint32_t identity;      /* as whom it goes to its servers, see back/identity.h; a number ... */
+    uint64_t generation;    /* ... of this generation of its upstream; 0: of none */
+    bool pass_wanted;       /* the held ones should be decided again in this turn */
+    bool poke_wanted;       /* others that hold should be told of a refund in this turn */
+    struct hg_list ready;   /* sessions with frames left over from an earlier turn */
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
@@ -87,7 +89,9 @@ struct hg_bucket {
     char name[HG_BUCKET_NAME_MAX + 1];
     size_t name_len;
     _Atomic unsigned refs;
-    _Atomic int state;            /* enum hg_bucket_state */
+    _Atomic int state;  /* enum hg_bucket_state */
+    _Atomic bool moved; /* a record of its name has taken its place: what is under way ends here,
+                           its sessions go over when their worker adopts the directory */
     struct hg_upstream *upstream; /* the bucket holds a reference */
     uint32_t tenant_id;           /* its key space in an embedded store */
     char *prefix;                 /* in front of each key towards servers; never NULL */
@@ -140,15 +144,16 @@ void hg_bucket_unref(struct hg_bucket *bucket);
 
 static inline bool hg_bucket_live(const struct hg_bucket *bucket)
 {
-    int state = atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire);
-    return state == HG_BUCKET_ACTIVE || state == HG_BUCKET_MOVED;
+    return atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire) ==
+           HG_BUCKET_ACTIVE;
 }
 
 /* Is its record out of use for good? */
 static inline bool hg_bucket_is_over(const struct hg_bucket *bucket)
 {
-    int state = atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire);
-    return state == HG_BUCKET_DELETED || state == HG_BUCKET_MOVED;
+    struct hg_bucket *b = (struct hg_bucket *)(uintptr_t)bucket;
+    return atomic_load_explicit(&b->moved, memory_order_acquire) ||
+           atomic_load_explicit(&b->state, memory_order_acquire) == HG_BUCKET_DELETED;
 }
 
 /* Has it as many connections as it may? */

@@ -83,6 +83,9 @@ static enum hg_step on_select_bucket(const struct control *c)
     struct hg_bucket *bucket = hg_directory_bucket(directory, name);
     if (bucket == NULL)
         return fail(c, HG_STATUS_KEY_ENOENT, HG_OUTCOME_MISS, "there is no bucket of this name");
+    if (atomic_load(&bucket->state) == HG_BUCKET_DISABLED)
+        return fail(c, HG_STATUS_EACCESS, HG_OUTCOME_DISABLED,
+                    "the bucket is disabled by its operator");
     if (session->lane != NULL && session->lane->bucket == bucket)
         return succeed(c, HG_SPAN_NONE);
     if (hg_bucket_is_full(bucket))

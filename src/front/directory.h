@@ -40,6 +40,7 @@ struct hg_front_settings {
     uint64_t request_deadline_us;
     uint64_t throttle_max_wait_us;
     uint64_t slow_request_us;
+    uint32_t trace_sample; /* one request in so many leaves a line in the log; 0: none */
     uint32_t read_unit_bytes;
     uint32_t write_unit_bytes;
     bool login_required;
@@ -66,9 +67,10 @@ struct hg_upstream {
     void *impl;
 };
 
-/* What the workers' instances of an upstream have in common under one set of settings. Settings that
-   an open instance cannot take over make another generation: a worker that adopts a directory opens
-   an instance of the one that is listed there, and what is under way on its old one ends there. */
+/* What the workers' instances of an upstream have in common under one set of settings. Settings
+   that an open instance cannot take over make another generation: a worker that adopts a directory
+   opens an instance of the one that is listed there, and what is under way on its old one ends
+   there. */
 struct hg_generation {
     _Atomic unsigned refs;
     _Atomic unsigned listed; /* directories that list it; with none nobody opens it any more */

@@ -79,13 +79,20 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
 
 /* ---- completion ---- */
 
+static void count_room_wait(struct hg_request *request)
+{
+    uint64_t waited_us = request->session->worker->loop.now_us - request->hold_us;
+    request->queue_us += waited_us;
+    request->room_us += waited_us;
+}
+
 static void on_done(struct hg_call *call, const struct hg_result *result)
 {
     struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
     struct hg_guard *guard = request->guard;
     struct hg_worker *worker = request->session->worker;
     if (HG_UNLIKELY(request->state == HG_REQUEST_WAITING))
-        request->queue_us += worker->loop.now_us - request->hold_us; /* for room, in vain */
+        count_room_wait(request); /* in vain */
     hg_answer_result(request, result);
     if (HG_UNLIKELY(guard != NULL))
         hg_slab_give_back(&worker->tables.guards, guard);
@@ -95,7 +102,7 @@ static void on_room(struct hg_call *call)
 {
     struct hg_request *request = HG_CONTAINER_OF(call, struct hg_request, call);
     struct hg_session *session = request->session;
-    request->queue_us += session->worker->loop.now_us - request->hold_us;
+    count_room_wait(request);
     session->wait = HG_WAIT_NONE;
     hg_gate_room_end(request);
     /* At once: who submits again from here keeps his place in the store's queue. */
@@ -209,7 +216,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->table = NULL;
     request->guard = NULL;
     request->start_us = call->now_us;
-    request->throttle_us = request->queue_us = 0;
+    request->throttle_us = request->queue_us = request->room_us = 0;
     request->opaque = frame->opaque;
     request->frame_bytes = (uint32_t)frame->total_bytes;
     request->key_len = (uint16_t)frame->key.len;
@@ -218,7 +225,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->state = HG_REQUEST_WAITING;
     request->admitted = request->impersonated = request->in_backlog = false;
     request->bind_passed = false;
-    request->tickets = 0;
+    request->tickets = request->seen = 0;
     call->ticket = 0;
     call->quarantine = false;
     request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
@@ -352,12 +359,26 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
 
 struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket)
 {
-    if (atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED)
+    switch (atomic_load((_Atomic int *)&bucket->state)) {
+    case HG_BUCKET_DELETED:
         return (struct hg_refusal){HG_STATUS_NO_BUCKET, HG_OUTCOME_NO_BUCKET,
                                    "the bucket was deleted: select another", HG_SPAN_NONE,
                                    HG_SPAN_NONE};
-    return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_NO_BUCKET,
-                               "the bucket is disabled", HG_SPAN_NONE, HG_SPAN_NONE};
+    case HG_BUCKET_DISABLED:
+        return (struct hg_refusal){
+            HG_STATUS_EACCESS, HG_OUTCOME_DISABLED, "the bucket is disabled by its operator",
+            HG_SPAN_LIT("\"limit\":\"state\",\"state\":\"disabled\""), HG_SPAN_NONE};
+    case HG_BUCKET_ORPHAN:
+        return (struct hg_refusal){HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_PAUSED,
+                                   "the bucket is disabled: its upstream is gone", HG_SPAN_NONE,
+                                   HG_SPAN_NONE};
+    default: /* also one that has just been resumed: a client that comes again is served */
+        return (struct hg_refusal){
+            HG_STATUS_BUCKET_PAUSED, HG_OUTCOME_PAUSED,
+            "the bucket is paused by its operator: try again later",
+            HG_SPAN_LIT("\"limit\":\"state\",\"state\":\"paused\",\"retry_after_ms\":1000"),
+            HG_SPAN_NONE};
+    }
 }
 
 /* The wait of the last request is over: its frame is there again. */
@@ -457,7 +478,8 @@ bool hg_dispatch_may(struct hg_session *session, const struct hg_frame *frame, u
     struct hg_bucket *bucket = session->lane->bucket;
     if (HG_UNLIKELY(!hg_bucket_live(bucket))) {
         struct hg_refusal refusal = hg_dispatch_ended(bucket);
-        refuse(session, frame, refusal.status, refusal.outcome, refusal.text);
+        refusal.status = hg_answer_plain_status(session->features, refusal.status);
+        hg_dispatch_say(session, frame, &refusal);
         return false;
     }
     *ret_rights = session->privileges;

@@ -33,7 +33,7 @@ HG_MUST_USE bool hg_dispatch_refuse_hot(struct hg_session *session, struct hg_re
 /* Its lane has evicted keys. True: its key is one, the request is none of those that are let
    through, and it has been refused. */
 HG_MUST_USE bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *request);
-/* Why a bucket that is not live refuses. */
+/* Why a bucket that is not live refuses; everything in it is constant. */
 struct hg_refusal hg_dispatch_ended(const struct hg_bucket *bucket);
 /* The last of the session's requests for the key that a store, or a row, is busy with; or NULL. */
 struct hg_request *hg_dispatch_pending(const struct hg_session *session, uint32_t key_hash);

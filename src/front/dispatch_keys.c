@@ -1,8 +1,10 @@
 // dispatch_keys - requests that are refused for their key: a hot one, or an evicted one
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/probe_point.h"
 #include "front/bind.h"
 #include "front/dispatch_in.h"
 #include "front/hot.h"
+#include "front/trace.h"
 #include "proto/hello.h"
 #include "proto/status.h"
 
@@ -16,9 +18,15 @@ bool hg_dispatch_refuse_hot(struct hg_session *session, struct hg_request *reque
     struct hg_hotkey_key key = hg_hot_plain_key(key_bytes, request->call.key_hash);
     bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
     unsigned percent;
+    uint64_t would = hg_counter_get(&request->lane->hotkey_would_reject);
+    request->seen |= HG_SEEN_HOT_LIST;
     if (!hg_dispatch_is_ranked(op) ||
-        !hg_hot_refuses(worker, request->lane, &key, exempt, &percent))
+        !hg_hot_refuses(worker, request->lane, &key, exempt, &percent)) {
+        if (hg_counter_get(&request->lane->hotkey_would_reject) != would)
+            request->seen |= HG_SEEN_HOT_WOULD;
         return false;
+    }
+    HG_PROBE_POINT(hotkey__refused, request->lane->bucket->name, op, percent);
     struct hg_refusal refusal = {HG_STATUS_HOT_KEY, HG_OUTCOME_HOT_KEY, NULL, HG_SPAN_NONE,
                                  hg_hot_words(worker, request->lane,
                                               (enum hg_hot_type)hg_op_rows[op].hot, percent,
@@ -34,11 +42,14 @@ bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *requ
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
     uint32_t x;
+    uint64_t would = hg_counter_get(&request->lane->bind_would_throttle);
+    request->seen |= HG_SEEN_BINDS;
     bool exempt = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNTHROTTLED);
     if (!hg_bind_of(request, room, &key))
         return false;
     switch (hg_bind_decide(session, request->lane, &key, exempt, &x)) {
     case HG_BIND_REFUSE:
+        HG_PROBE_POINT(bind__refused, request->lane->bucket->name, request->call.op, x);
         hg_answer_refusal(
             request, &(struct hg_refusal){
                          HG_STATUS_BIND_THROTTLE, HG_OUTCOME_BIND_THROTTLED, NULL, HG_SPAN_NONE,
@@ -50,6 +61,8 @@ bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *requ
         request->bind_change = session->bind_change;
         return false;
     default:
+        if (hg_counter_get(&request->lane->bind_would_throttle) != would)
+            request->seen |= HG_SEEN_BIND_WOULD;
         return false;
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/probe_point.h"
 #include "core/bindevent.h"
 #include "front/answer.h"
 #include "front/bind.h"
@@ -294,6 +295,7 @@ static void evict(struct hg_request *request)
     }
     hg_counter_add(sent ? &lane->bind_evicted : &lane->bind_evicted_waiting, 1);
     log_evicted(request);
+    HG_PROBE_POINT(request__evicted, lane->bucket->name, request->call.op, sent);
     char text[256];
     snprintf(text, sizeof text,
              "evicted: its key, or the request itself, held up the requests of upstream '%s'%s",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "front/answer.h"
+#include "front/trace.h"
 #include "proto/status.h"
 
 #define LOOKS 256 /* at requests with tickets, for the oldest of each kind */
@@ -146,6 +147,7 @@ static bool take(struct hg_session *session, struct hg_request *request, struct 
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&in->tally->would_wait, 1);
         hg_counter_add(&request->lane->tallies[in->place].would_wait, 1);
+        request->seen |= HG_SEEN_TICKET_WOULD;
         hg_ticket_force(&in->holder->ticket);
         hg_gate_have(request, in);
         return true;

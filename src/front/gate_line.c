@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <stdio.h>
 
+#include "base/probe_point.h"
 #include "front/answer.h"
 #include "front/gate_in.h"
+#include "front/trace.h"
 #include "proto/hello.h"
 #include "proto/status.h"
 
@@ -208,6 +210,8 @@ bool hg_gate_wait(struct hg_session *session, struct hg_request *request, struct
         return false;
     }
     request->hold_us = now_us;
+    request->seen |= HG_SEEN_TICKET_WAITED;
+    HG_PROBE_POINT(ticket__wait, lane->bucket->name, in->place, in->line.count);
     session->waiting = request;
     session->wait = HG_WAIT_TICKET;
     session->in_line = in;

@@ -10,7 +10,7 @@
 #define OPEN_WIDE 1000000
 
 const struct hg_gate_stat_row hg_gate_stat_rows[] = {
-#define HG_GATE_STAT(field, printed, text) {#field, printed, text},
+#define HG_GATE_STAT(field, kind, printed, text) {#field, printed, text},
 #include "front/gate.def"
 #undef HG_GATE_STAT
 };

@@ -19,7 +19,7 @@ enum hg_gate_place { HG_GATE_INGRESS, HG_GATE_READ, HG_GATE_WRITE, HG_GATE_PLACE
 
 /* Written by one worker. */
 struct hg_gate_tally {
-#define HG_GATE_STAT(field, printed, text) hg_counter field;
+#define HG_GATE_STAT(field, kind, printed, text) hg_counter field;
 #include "front/gate.def"
 #undef HG_GATE_STAT
 };

@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 
+#include "base/probe_point.h"
 #include "core/credittick.h"
 #include "front/answer.h"
 #include "front/dispatch.h"
+#include "front/trace.h"
 #include "proto/hello.h"
 #include "proto/status.h"
 
@@ -151,6 +153,8 @@ static void hold(struct hg_session *session, struct hg_request *request)
     struct hg_worker *worker = session->worker;
     struct hg_lane *lane = request->lane;
     request->hold_us = worker->loop.now_us;
+    request->seen |= HG_SEEN_CREDIT_HELD;
+    HG_PROBE_POINT(credits__held, lane->bucket->name, request->charge.reason, units_of(request));
     session->waiting = request;
     session->wait = HG_WAIT_CREDITS;
     if (hg_list_empty(&lane->held))
@@ -175,8 +179,10 @@ bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool 
                                    units_of(request), flags, &request->charge) == HG_CREDIT_PASS))
         return true;
     count_reason(lane, (enum hg_credit_reason)request->charge.reason);
+    request->held_for = request->charge.reason;
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&lane->would_throttle, 1);
+        request->seen |= HG_SEEN_CREDIT_WOULD;
         return true;
     }
     if ((session->features & HG_FEATURE_NON_BLOCKING_THROTTLING) || request->impersonated) {

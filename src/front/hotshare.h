@@ -51,11 +51,11 @@ struct hg_hot_front {
 
 enum hg_hot_size { HG_HOT_SIZE_ALL, HG_HOT_SIZE_OTHER, HG_HOT_SIZE_SHRUNK, HG_HOT_SIZES };
 
-/* HG_HOT_WORKER_STAT(name, sentence) */
+/* HG_HOT_WORKER_STAT(name, kind, sentence), kind COUNTER or GAUGE */
 #define HG_HOT_WORKER_STATS(HG_HOT_WORKER_STAT)                                                    \
-    HG_HOT_WORKER_STAT(handovers, "times that a worker handed over at the end of an epoch")        \
-    HG_HOT_WORKER_STAT(handed_shares, "pairs of tenant and worker that were handed over")          \
-    HG_HOT_WORKER_STAT(handover_ns, "CPU time that workers spent on it, in nanoseconds")
+    HG_HOT_WORKER_STAT(handovers, COUNTER, "times that a worker handed over at the end of an epoch")        \
+    HG_HOT_WORKER_STAT(handed_shares, COUNTER, "pairs of tenant and worker that were handed over")          \
+    HG_HOT_WORKER_STAT(handover_ns, COUNTER, "CPU time that workers spent on it, in nanoseconds")
 
 /* A worker's own, part of struct hg_worker. */
 struct hg_hot_worker {
@@ -70,7 +70,7 @@ struct hg_hot_worker {
     struct hg_letter epoch_letter;
     _Atomic bool epoch_posted;
     _Atomic uint64_t epoch; /* the one that the letter ends */
-#define HG_HOT_WORKER_STAT(name, text) hg_counter name;
+#define HG_HOT_WORKER_STAT(name, kind, text) hg_counter name;
     HG_HOT_WORKER_STATS(HG_HOT_WORKER_STAT)
 #undef HG_HOT_WORKER_STAT
 };

@@ -1,7 +1,8 @@
 // instance - a worker's stores: opened on demand, exchanged when their upstream changes
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   no instance ──first request──► current ──another generation is listed──► old ──quiet, all──► freed
+//   no instance ──first request──► current ──another generation is listed──► old ──quiet, all──►
+//   freed
 //
 // An old instance carries out what it was given, and what follows from that; nothing new is given
 // to it. Servers may be another worker's (back/relay.h): so it is freed only when the instances of

@@ -48,7 +48,8 @@ struct hg_request {
     uint64_t start_us;                /* first looked at */
     uint64_t hold_us;                 /* began to wait (credits, then room) */
     uint64_t throttle_us;             /* was held for credits */
-    uint64_t queue_us;                /* waited for room */
+    uint64_t queue_us;                /* waited for tickets, and for room: */
+    uint64_t room_us;                 /* that part of it */
     uint64_t read_units, write_units; /* estimated, then real */
     uint32_t opaque;
     uint32_t frame_bytes;
@@ -62,6 +63,8 @@ struct hg_request {
     bool bind_passed;   /* it is the one in X for its key */
     bool in_backlog;    /* waits for room, and is counted so */
     uint8_t tickets;    /* HG_TICKETS_*, see gate.h */
+    uint8_t seen;       /* HG_SEEN_*, see trace.h */
+    uint8_t held_for;   /* enum hg_credit_reason of HG_SEEN_CREDIT_*, or of its refusal */
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];
 };

@@ -73,8 +73,8 @@ static void start_anonymous(struct hg_session *session)
 static void follow_bucket(struct hg_session *session)
 {
     const struct hg_bucket *old = session->lane->bucket;
-    struct hg_bucket *next = hg_directory_bucket(session->worker->directory,
-                                                 hg_span(old->name, old->name_len));
+    struct hg_bucket *next =
+        hg_directory_bucket(session->worker->directory, hg_span(old->name, old->name_len));
     if (next != NULL)
         hg_session_select(session, next);
 }
@@ -97,7 +97,7 @@ void hg_session_adopt(struct hg_session *session)
         session->logged_in = true;
     else if (session->user_name == NULL)
         session->logged_in = false;
-    if (session->lane != NULL && atomic_load(&session->lane->bucket->state) == HG_BUCKET_MOVED)
+    if (session->lane != NULL && atomic_load(&session->lane->bucket->moved))
         follow_bucket(session);
     renew_privileges(session);
 }

@@ -229,7 +229,7 @@ void hg_table_read_on(struct hg_table *table)
         why = no_ranges;
     }
     if (store == NULL) {
-        hg_table_answer_error(table, why.status, hg_span_str(why.text), NULL);
+        hg_table_answer_refused(table, &why, NULL);
         return;
     }
     table->range = (struct hg_range_call){

@@ -34,7 +34,7 @@ struct hg_instance;
 struct hg_slow_entry {
     uint64_t wall_s;
     uint32_t total_us, queue_us, throttle_us, backend_us;
-    uint8_t opcode;
+    uint8_t op;      /* enum hg_op */
     uint8_t outcome; /* enum hg_outcome */
     uint8_t key_len;
     char bucket[HG_BUCKET_NAME_MAX + 1];
@@ -86,7 +86,7 @@ struct hg_worker {
     _Atomic bool tick_posted;
     _Atomic unsigned load; /* connections given and not yet closed */
 
-#define HG_WORKER_STAT(name, text) hg_counter name;
+#define HG_WORKER_STAT(name, kind, text) hg_counter name;
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     hg_counter outcomes[HG_OUTCOMES];
@@ -94,6 +94,7 @@ struct hg_worker {
     struct hg_hist latency[HG_OPS]; /* microseconds, from first look to reply */
     struct hg_slow_entry slow[HG_SLOW_LOG_ENTRIES];
     uint64_t slow_count;
+    uint64_t traced; /* requests that ended while trace_sample was on */
 };
 
 /* Sets up everything but the thread: a test may turn the loop by hand. 0 or -errno. */

@@ -167,6 +167,39 @@ void hg_out_keep(struct hg_out *out)
     }
 }
 
+void hg_out_consume(struct hg_out *out, size_t bytes)
+{
+    assert(bytes <= out->bytes);
+    while (out->first != NULL && bytes >= out->first->len) {
+        bytes -= out->first->len;
+        drop_first(out);
+    }
+    if (bytes > 0) {
+        out->first->at += bytes;
+        out->first->len -= (uint32_t)bytes;
+        out->bytes -= bytes;
+    }
+}
+
+struct hg_span hg_out_gather(const struct hg_out *out, uint8_t *room, size_t bytes)
+{
+    const struct hg_out_segment *s = out->first;
+    if (s == NULL)
+        return hg_span(room, 0);
+    if (s->len >= bytes)
+        return hg_span(s->at, bytes);
+    if (s->next == NULL)
+        return hg_span(s->at, s->len);
+    size_t filled = 0;
+    for (; s != NULL && filled < bytes; s = s->next) {
+        size_t n = s->len < bytes - filled ? s->len : bytes - filled;
+        if (n > 0)
+            memcpy(room + filled, s->at, n);
+        filled += n;
+    }
+    return hg_span(room, filled);
+}
+
 int hg_out_flush(struct hg_out *out, int fd)
 {
     while (out->first != NULL) {
@@ -193,16 +226,7 @@ int hg_out_flush(struct hg_out *out, int fd)
                 continue;
             return errno == EAGAIN || errno == EWOULDBLOCK ? 1 : -errno;
         }
-        size_t left = (size_t)sent;
-        while (out->first != NULL && left >= out->first->len) {
-            left -= out->first->len;
-            drop_first(out);
-        }
-        if (left > 0) {
-            out->first->at += left;
-            out->first->len -= (uint32_t)left;
-            out->bytes -= left;
-        }
+        hg_out_consume(out, (size_t)sent);
         if ((size_t)sent < offered)
             return 1;
     }

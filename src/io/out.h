@@ -89,6 +89,13 @@ void hg_out_put_view(struct hg_out *out, struct hg_span view);
 /* Copies what is left of the views, so that nothing refers to foreign memory any more. */
 void hg_out_keep(struct hg_out *out);
 
+/* The next bytes to send, up to `bytes` of them, in one piece: where they are, or joined in `room`.
+   Asked again before anything is consumed, it gives the same bytes, and perhaps more. */
+struct hg_span hg_out_gather(const struct hg_out *out, uint8_t *room, size_t bytes);
+
+/* The first `bytes` of the queue are sent: lets go of them. At most what is queued. */
+void hg_out_consume(struct hg_out *out, size_t bytes);
+
 /* Writes what the socket takes. 0: all is gone; 1: the socket is full; -errno. */
 HG_MUST_USE int hg_out_flush(struct hg_out *out, int fd);
 

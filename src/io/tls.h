@@ -34,7 +34,8 @@ struct hg_tls_conf {
     bool is_server;
     const char *certificate, *key; /* PEM files; must be there for a server */
     const char *ca;                /* PEM file; none: the system's, for a client */
-    enum hg_tls_peer peer;         /* what of the peer's certificate; a client: REQUIRED = verify */
+    enum hg_tls_peer peer;         /* what of the peer's certificate; a client verifies it, unless
+                                      it is IGNORED */
     enum hg_tls_version min_version;
 };
 
@@ -45,11 +46,17 @@ struct hg_tls_ctx *hg_tls_ctx_ref(struct hg_tls_ctx *ctx);
 /* NULL is allowed. */
 void hg_tls_ctx_unref(struct hg_tls_ctx *ctx);
 
+/* When the own certificate is valid no more, in seconds since 1970; INT64_MAX: there is none. One
+   that is over is no error. */
+int64_t hg_tls_ctx_expires_s(const struct hg_tls_ctx *ctx);
+
 /* A connection on `fd`, which is connected; nothing is sent yet. `host`: of a client, the name that
    the certificate must have, and that is announced; a number is allowed; NULL for a server. NULL
    when memory is out. */
 HG_MUST_USE struct hg_tls *hg_tls_new(struct hg_tls_ctx *ctx, int fd, const char *host);
-/* Says farewell if the socket takes it; NULL is allowed. */
+/* Says farewell if the socket takes it: nothing can be sent any more, reading goes on. */
+void hg_tls_bye(struct hg_tls *tls);
+/* Says farewell, too; NULL is allowed. */
 void hg_tls_free(struct hg_tls *tls);
 
 enum hg_tls_step { HG_TLS_DONE, HG_TLS_WANT_READ, HG_TLS_WANT_WRITE, HG_TLS_FAILED };
@@ -57,13 +64,19 @@ enum hg_tls_step { HG_TLS_DONE, HG_TLS_WANT_READ, HG_TLS_WANT_WRITE, HG_TLS_FAIL
 HG_MUST_USE enum hg_tls_step hg_tls_handshake(struct hg_tls *tls);
 /* Why it failed, for a log line; lasts as long as the connection. */
 const char *hg_tls_why(const struct hg_tls *tls);
-/* Common name of the peer's verified certificate; false: it showed none, or the name is longer than
-   fits. */
+/* Common name of the peer's verified certificate; false: it showed none, or the certificate has no
+   common name, several, or one that does not fit. */
 bool hg_tls_peer_name(const struct hg_tls *tls, char name[HG_TLS_NAME_BYTES]);
 
-/* Like recv: bytes, 0 at the end, -EAGAIN, or -errno. */
+/* "TLSv1.3", and the cipher suite by its name; they last for ever. */
+const char *hg_tls_version(const struct hg_tls *tls);
+const char *hg_tls_cipher(const struct hg_tls *tls);
+
+/* Like recv: bytes, 0 at the end, with or without a farewell (what is read tells by itself where a
+   message ends), -EAGAIN, or -errno. */
 HG_MUST_USE ssize_t hg_tls_recv(struct hg_tls *tls, void *to, size_t bytes);
-/* Decrypted bytes that wait inside. */
+/* Decrypted bytes that wait inside; or 1 when there are bytes to be decrypted, which may still be
+   too few for anything: after -EAGAIN only the socket's events tell more. */
 size_t hg_tls_pending(const struct hg_tls *tls);
 /* hg_out_flush through the connection: 0: all is gone; 1: the socket is full; -errno. */
 HG_MUST_USE int hg_tls_flush(struct hg_tls *tls, struct hg_out *out);

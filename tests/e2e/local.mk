@@ -14,7 +14,7 @@ probe_c_CFLAGS = $(AM_CFLAGS) $(MEMCACHED_CFLAGS)
 probe_c_LDADD = $(MEMCACHED_LIBS)
 
 EXTRA_DIST += \
-	tests/lib/flood.py tests/lib/mcbin.py tests/lib/redisservers.py tests/lib/respbin.py tests/lib/servers.py tests/lib/tablebin.py \
+	tests/lib/certs.py tests/lib/flood.py tests/lib/mcbin.py tests/lib/redisservers.py tests/lib/respbin.py tests/lib/servers.py tests/lib/tablebin.py \
 	tests/e2e/client_statuses.py tests/e2e/client_tools.py tests/e2e/conftest.py \
 	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py tests/e2e/redis_tools.py tests/e2e/row_tools.py \
 	tests/e2e/credit_tools.py tests/e2e/hotkey_tools.py \

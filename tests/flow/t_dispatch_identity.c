@@ -318,16 +318,71 @@ static void test_last_user_leaves(void **state)
     scene_close(&s);
 }
 
-static void test_disabled_bucket(void **state)
+static void be(struct scene *s, enum hg_bucket_state state)
+{
+    atomic_store(&stage_find(&s->stage, "default")->state, (int)state);
+}
+
+/* Each request of a tenant that is not active is answered at once; who knows XERROR is told why. */
+static void test_states_of_a_bucket(void **state)
 {
     (void)state;
+    static const uint16_t features[] = {0x07, 0x0b, 0};
     struct scene s;
     scene_start(&s);
     s.store->answers = true;
-    atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_DISABLED);
-    ask(&s, HG_OPCODE_GET, "k", HG_STATUS_BUCKET_PAUSED);
-    atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_ACTIVE);
+    be(&s, HG_BUCKET_PAUSED);
+    ask(&s, HG_OPCODE_GET, "k", HG_STATUS_ETMPFAIL);
+    ask(&s, HG_OPCODE_NOOP, NULL, 0);
+    be(&s, HG_BUCKET_ORPHAN);
+    ask(&s, HG_OPCODE_GET, "k", HG_STATUS_ETMPFAIL);
+    be(&s, HG_BUCKET_DISABLED);
+    ask(&s, HG_OPCODE_GET, "k", HG_STATUS_EACCESS);
+    client_add_hello(&s.client, 1, features);
+    client_send(&s.client);
+    scene_expect(&s, HG_OPCODE_HELLO, 0, 1);
+    client_ask(&s.client, HG_OPCODE_GET, "k", 2);
+    struct reply reply = scene_expect(&s, HG_OPCODE_GET, HG_STATUS_EACCESS, 2);
+    assert_non_null(strstr(reply_text(&reply), "\"state\":\"disabled\""));
+    be(&s, HG_BUCKET_PAUSED);
+    client_ask(&s.client, HG_OPCODE_GET, "k", 3);
+    reply = scene_expect(&s, HG_OPCODE_GET, HG_STATUS_BUCKET_PAUSED, 3);
+    assert_non_null(strstr(reply_text(&reply), "\"state\":\"paused\",\"retry_after_ms\":1000"));
+    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_PAUSED), 3);
+    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_DISABLED), 2);
+    assert_int_equal(s.store->submits, 0);
+    be(&s, HG_BUCKET_ACTIVE);
     ask(&s, HG_OPCODE_GET, "k", 0);
+    assert_int_equal(stage_total(&s.stage), 8);
+    scene_close(&s);
+}
+
+/* Nobody comes into a disabled bucket; who is in a paused one, or comes, waits there for better
+   times. What the store had is answered as ever. */
+static void test_selecting_and_what_is_under_way(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    stage_bucket(&s.stage, "shop", 0, HG_UNITS_UNLIMITED);
+    scene_open(&s);
+    struct hg_bucket *shop = stage_find(&s.stage, "shop");
+    atomic_store(&shop->state, HG_BUCKET_DISABLED);
+    ask(&s, HG_OPCODE_SELECT_BUCKET, "shop", HG_STATUS_EACCESS);
+    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_DISABLED), 1);
+    atomic_store(&shop->state, HG_BUCKET_PAUSED);
+    ask(&s, HG_OPCODE_SELECT_BUCKET, "shop", 0);
+    atomic_store(&shop->state, HG_BUCKET_ACTIVE);
+    client_ask(&s.client, HG_OPCODE_GET, "k", 1);
+    stage_expect_nothing(&s.stage, &s.client);
+    atomic_store(&shop->state, HG_BUCKET_PAUSED);
+    stage_publish(&s.stage);
+    client_ask(&s.client, HG_OPCODE_GET, "l", 2);
+    stage_expect_nothing(&s.stage, &s.client); /* behind the first, in order */
+    assert_int_equal(s.store->submits, 1);
+    fakestore_obey_all(s.store);
+    scene_expect(&s, HG_OPCODE_GET, 0, 1);
+    scene_expect(&s, HG_OPCODE_GET, HG_STATUS_ETMPFAIL, 2);
     scene_close(&s);
 }
 
@@ -442,13 +497,21 @@ static void test_data_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_job_keeps_the_order), cmocka_unit_test(test_job_fails),
-        cmocka_unit_test(test_job_closes),          cmocka_unit_test(test_before_login),
-        cmocka_unit_test(test_login_again),         cmocka_unit_test(test_anonymous_bucket_is_full),
-        cmocka_unit_test(test_select_bucket),       cmocka_unit_test(test_select_in_the_middle),
-        cmocka_unit_test(test_last_user_leaves),    cmocka_unit_test(test_disabled_bucket),
-        cmocka_unit_test(test_drop_privilege),      cmocka_unit_test(test_impersonation),
-        cmocka_unit_test(test_odd_frame_info),      cmocka_unit_test(test_data_limit),
+        cmocka_unit_test(test_job_keeps_the_order),
+        cmocka_unit_test(test_job_fails),
+        cmocka_unit_test(test_job_closes),
+        cmocka_unit_test(test_before_login),
+        cmocka_unit_test(test_login_again),
+        cmocka_unit_test(test_anonymous_bucket_is_full),
+        cmocka_unit_test(test_select_bucket),
+        cmocka_unit_test(test_select_in_the_middle),
+        cmocka_unit_test(test_last_user_leaves),
+        cmocka_unit_test(test_states_of_a_bucket),
+        cmocka_unit_test(test_selecting_and_what_is_under_way),
+        cmocka_unit_test(test_drop_privilege),
+        cmocka_unit_test(test_impersonation),
+        cmocka_unit_test(test_odd_frame_info),
+        cmocka_unit_test(test_data_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

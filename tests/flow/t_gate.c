@@ -187,7 +187,7 @@ static void test_bucket_disabled_after_the_grant(void **state)
     stage_run(&s.stage);
     gate_resize(&s.stage, HG_GATE_READ, 1);
     atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_DISABLED);
-    scene_expect(&s, HG_OPCODE_GET, HG_STATUS_BUCKET_PAUSED, 1);
+    scene_expect(&s, HG_OPCODE_GET, HG_STATUS_EACCESS, 1);
     atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_ACTIVE);
     gate_close(&s);
 }

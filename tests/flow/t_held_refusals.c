@@ -233,11 +233,19 @@ static void test_unthrottled(void **state)
 
 /* ---- the bucket ends while its requests wait ---- */
 
-static void end_while_waiting(bool room, bool disable)
+static void end_while_waiting(bool room, enum hg_bucket_state end)
 {
+    static const uint16_t statuses[] = {[HG_BUCKET_PAUSED] = HG_STATUS_BUCKET_PAUSED,
+                                        [HG_BUCKET_DISABLED] = HG_STATUS_EACCESS,
+                                        [HG_BUCKET_ORPHAN] = HG_STATUS_BUCKET_PAUSED,
+                                        [HG_BUCKET_DELETED] = HG_STATUS_NO_BUCKET};
+    static const enum hg_outcome outcomes[] = {[HG_BUCKET_PAUSED] = HG_OUTCOME_PAUSED,
+                                               [HG_BUCKET_DISABLED] = HG_OUTCOME_DISABLED,
+                                               [HG_BUCKET_ORPHAN] = HG_OUTCOME_PAUSED,
+                                               [HG_BUCKET_DELETED] = HG_OUTCOME_NO_BUCKET};
     struct scene s;
     struct client other;
-    uint16_t status = disable ? HG_STATUS_BUCKET_PAUSED : HG_STATUS_NO_BUCKET;
+    uint16_t status = statuses[end];
     open_tight(&s, room ? HG_UNITS_UNLIMITED : 1);
     stage_connect(&s.stage, 0, &other);
     client_ask(&other, HG_OPCODE_SELECT_BUCKET, "default", 1);
@@ -253,15 +261,15 @@ static void end_while_waiting(bool room, bool disable)
     if (room)
         client_ask(&other, HG_OPCODE_DELETE, "other", 5);
     stage_expect_nothing(&s.stage, &s.client);
-    if (disable)
-        atomic_store(&tight(&s)->state, HG_BUCKET_DISABLED);
+    if (end != HG_BUCKET_DELETED)
+        atomic_store(&tight(&s)->state, (int)end);
     else
         stage_delete(&s.stage, "tight");
     stage_publish(&s.stage);
     scene_expect(&s, HG_OPCODE_DELETE, status, 2);
     scene_expect(&s, HG_OPCODE_NOOP, 0, 3);
     scene_expect(&s, HG_OPCODE_DELETE, status, 4);
-    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_NO_BUCKET), 2);
+    assert_int_equal(stage_outcome(&s.stage, outcomes[end]), 2);
     assert_int_equal(hg_counter_get(&s.stage.workers[0].held_now), 0);
     /* Others are not concerned. */
     assert_int_equal(fakestore_waiting(s.store), room ? 1 : 0);
@@ -272,7 +280,7 @@ static void end_while_waiting(bool room, bool disable)
     }
     client_close(&other);
     scene_close(&s);
-    if (!disable)
+    if (end == HG_BUCKET_DELETED)
         assert_int_equal(s.stage.retired, 2); /* it, and the stage's own at the end */
 }
 
@@ -295,28 +303,18 @@ static void test_deleted_before_it_is_known(void **state)
     scene_close(&s);
 }
 
-static void test_deleted_while_held(void **state)
+static void test_ended_while_held(void **state)
 {
     (void)state;
-    end_while_waiting(false, false);
+    for (int end = HG_BUCKET_PAUSED; end <= HG_BUCKET_DELETED; end++)
+        end_while_waiting(false, (enum hg_bucket_state)end);
 }
 
-static void test_disabled_while_held(void **state)
+static void test_ended_while_waiting_for_room(void **state)
 {
     (void)state;
-    end_while_waiting(false, true);
-}
-
-static void test_deleted_while_waiting_for_room(void **state)
-{
-    (void)state;
-    end_while_waiting(true, false);
-}
-
-static void test_disabled_while_waiting_for_room(void **state)
-{
-    (void)state;
-    end_while_waiting(true, true);
+    for (int end = HG_BUCKET_PAUSED; end <= HG_BUCKET_DELETED; end++)
+        end_while_waiting(true, (enum hg_bucket_state)end);
 }
 
 int main(void)
@@ -332,10 +330,8 @@ int main(void)
         cmocka_unit_test(test_mode_changes_while_held),
         cmocka_unit_test(test_unthrottled),
         cmocka_unit_test(test_deleted_before_it_is_known),
-        cmocka_unit_test(test_deleted_while_held),
-        cmocka_unit_test(test_disabled_while_held),
-        cmocka_unit_test(test_deleted_while_waiting_for_room),
-        cmocka_unit_test(test_disabled_while_waiting_for_room),
+        cmocka_unit_test(test_ended_while_held),
+        cmocka_unit_test(test_ended_while_waiting_for_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

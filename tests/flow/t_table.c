@@ -512,7 +512,7 @@ static void test_slow_log(void **state)
     table_expect(&t, client_of(&t), 1);
     const struct hg_slow_entry *entry = &t.s.stage.workers[0].slow[0];
     assert_int_equal(t.s.stage.workers[0].slow_count, 1);
-    assert_int_equal(entry->opcode, HG_OPCODE_TABLE);
+    assert_int_equal(entry->op, HG_OP_TABLE_GET);
     assert_int_equal(entry->key_len, 7);
     assert_memory_equal(entry->key, "the row", 7);
     assert_true(entry->backend_us >= 5000);

@@ -27,3 +27,7 @@ SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
 EXTRA_DIST += tests/tools/check-all tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh
 # layers.sh leaves what the compiler said.
 CLEANFILES += headers.log
+
+# tests/tools: tracing points against the manual
+SCRIPT_TESTS += tests/tools/usdt.sh
+EXTRA_DIST += tests/tools/usdt.sh

@@ -107,7 +107,7 @@ static void stat_head(void)
 static void print_logins(void)
 {
     stat_head();
-#define HG_LOGIN_STAT(name, text) printf("| `login_%s` | %s |\n", #name, text);
+#define HG_LOGIN_STAT(name, kind, text) printf("| `login_%s` | %s |\n", #name, text);
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
 }

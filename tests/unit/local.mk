@@ -497,3 +497,11 @@ tests_unit_t_ticketorder_LDADD = $(HG_TICKET_TEST_LIBS)
 tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
 tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
+
+# TLS
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_tls
+endif
+tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlshelp.h
+tests_unit_t_tls_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tls_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)

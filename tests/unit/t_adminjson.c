@@ -194,7 +194,7 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
     (void)state;
     static const struct complaint cases[] = {
         {"{\"name\":\"x\"}",
-         "unknown key 'name' (accepted: upstream, reserved, hard_limit, "
+         "unknown key 'name' (accepted: upstream, state, reserved, hard_limit, "
          "credit_mode, kv_hotkey_throttle_threshold, hotkey_mode, "
          "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes, reject_status, "
          "key_prefix, backend_user, backend_password, backend_database, "

@@ -191,6 +191,8 @@ static void *write_on(void *arg)
 {
     static struct hg_log_site sites[2][64];
     unsigned me = *(unsigned *)arg, n = 0;
+    for (unsigned i = 0; i < 64; i++)
+        sites[me][i].per_second = HG_LOG_PER_SECOND;
     while (!stop)
         hg_log_at(&sites[me][n++ % 64], HG_LOG_INFO, "begin writer=%u end", me);
     return NULL;
