@@ -1,5 +1,6 @@
 // dispatch_end - ends of requests without a result: refused while they wait, or the client gone
 // SPDX-License-Identifier: BSD-3-Clause
+#include "front/answer_in.h"
 #include "front/bind.h"
 #include "front/dispatch_in.h"
 #include "front/gate.h"
