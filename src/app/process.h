@@ -18,6 +18,7 @@
 #include "app/hotkeys.h"
 #include "app/state.h"
 #include "app/users.h"
+#include "back/ring.h"
 #include "core/credittick.h"
 #include "front/front.h"
 #include "front/listener.h"
@@ -113,6 +114,8 @@ const struct hg_users *hg_users_of(const struct hg_directory *directory);
 /* Opens an upstream that there was not, with its first generation. 0, or -errno with `why`. */
 HG_MUST_USE int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *conf,
                                  struct hg_generation **ret, char why[512]);
+/* Ring and hash of a memcached upstream, as texts that hold; no servers. */
+void hg_upstream_ring_conf(struct hg_ring_conf *ring, const struct hg_conf_upstream *conf);
 /* Does the change need another generation? Both have the same kind. */
 bool hg_upstream_needs_renewal(const struct hg_conf_upstream *before,
                                const struct hg_conf_upstream *now);

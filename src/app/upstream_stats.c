@@ -199,4 +199,3 @@ void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
     if (hg_parts_now(upstream) != NULL)
         hg_impl_of(upstream)->kind->stats(upstream, job);
 }
-

@@ -136,8 +136,9 @@ static bool has_ranges(const struct hg_conf_upstream *conf)
     return conf->kind == HG_CONF_KIND_REDIS && conf->redis_layout == HG_CONF_LAYOUT_ITEM;
 }
 
-static void fill_ring(struct hg_ring_conf *ring, const struct hg_conf_upstream *conf)
+void hg_upstream_ring_conf(struct hg_ring_conf *ring, const struct hg_conf_upstream *conf)
 {
+    *ring = (struct hg_ring_conf){0};
     /* Not named, the hash is the ring's own (ketama_weighted's is MD5); "default" by name, and in a
        configuration string, is libmemcached's Jenkins. */
     bool named = conf->lines[HG_CONF_UPSTREAM_hash] != 0 || conf->configuration[0] != '\0';
@@ -168,7 +169,7 @@ static void fill_remote(struct hg_remote_conf *to, const struct hg_impl *impl,
     to->is_memcached = conf->kind == HG_CONF_KIND_MEMCACHED;
     to->default_port = impl->kind->default_port;
     if (to->is_memcached)
-        fill_ring(&to->ring, conf);
+        hg_upstream_ring_conf(&to->ring, conf);
     to->user = conf->user;
     to->password = conf->password;
     to->database = (uint32_t)conf->database;
@@ -186,7 +187,8 @@ static void fill_remote(struct hg_remote_conf *to, const struct hg_impl *impl,
     to->eject_servers = conf->eject_servers;
 }
 
-static struct hg_redis_conf redis_conf(const struct hg_impl *impl, const struct hg_remote_conf *conf)
+static struct hg_redis_conf redis_conf(const struct hg_impl *impl,
+                                       const struct hg_remote_conf *conf)
 {
     return (struct hg_redis_conf){
         .plain = conf->redis_plain,
@@ -329,7 +331,7 @@ bool hg_upstream_needs_renewal(const struct hg_conf_upstream *before,
     bool differs = false;
     if (now->kind == HG_CONF_KIND_EMBEDDED)
         return false; /* its file is open once in a process */
-    /* Whether the hash is named decides what "default" means, see fill_ring. */
+    /* Whether the hash is named decides what "default" means, see hg_upstream_ring_conf. */
     if ((before->lines[HG_CONF_UPSTREAM_hash] != 0) != (now->lines[HG_CONF_UPSTREAM_hash] != 0))
         return true;
     for (size_t i = 0; i < info->count && !differs; i++) {
@@ -470,19 +472,22 @@ bool hg_upstream_is_alive(const struct hg_upstream *upstream)
 
 /* ---- the kinds ---- */
 
-static struct hg_store *new_memcached(const struct hg_impl *impl, const struct hg_parts *parts, const struct hg_remote_place *place)
+static struct hg_store *new_memcached(const struct hg_impl *impl, const struct hg_parts *parts,
+                                      const struct hg_remote_place *place)
 {
     (void)impl;
     return hg_memcached_store_new(parts->remote, place);
 }
 
-static struct hg_store *new_redis(const struct hg_impl *impl, const struct hg_parts *parts, const struct hg_remote_place *place)
+static struct hg_store *new_redis(const struct hg_impl *impl, const struct hg_parts *parts,
+                                  const struct hg_remote_place *place)
 {
     const struct hg_redis_conf conf = redis_conf(impl, &parts->remote->conf);
     return hg_redis_store_new(parts->remote, place, &conf);
 }
 
-static struct hg_store *new_cluster(const struct hg_impl *impl, const struct hg_parts *parts, const struct hg_remote_place *place)
+static struct hg_store *new_cluster(const struct hg_impl *impl, const struct hg_parts *parts,
+                                    const struct hg_remote_place *place)
 {
     (void)impl;
     return hg_rediscluster_store_new(parts->cluster, place);

@@ -363,7 +363,7 @@ def test_a_prefix_that_comes_with_a_second_tenant_is_warned_of():
         daemon.write_config(tenants=rows)
         daemon.ctl("reload")
         told = lines_of(daemon, "the key prefix changes")
-        assert len(told) == 1 and "tenant=a " in told[0], told
+        assert len(told) == 1 and "tenant 'a'" in told[0], told
         assert "from '' to 'a:'" in told[0] and "write key_prefix: ''" in told[0], told
         rows.append({"name": "c", "upstream": "store"})
         daemon.write_config(tenants=rows)
