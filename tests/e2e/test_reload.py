@@ -15,7 +15,7 @@ import pytest
 from credit_tools import admin, enter, start
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras, show
 from redisservers import Redis
-from servers import Memcached, user_row
+from servers import Memcached, memory_factor, user_row
 
 DEPTH = 8
 KEYS = 200
@@ -161,3 +161,241 @@ def test_memcached_changes_under_load(memcacheds):
         stats = boss.stat("upstreams")
         assert stats["cache:2:address"] == three.where
         assert "restart" not in daemon.stderr()
+
+
+def test_redis_changes_under_load(redis):
+    """Database, layout, user and password together, pool options of a Redis upstream."""
+    def store(**options):
+        return [dict({"name": "store", "kind": "redis", "servers": servers_of(redis)}, **options)]
+
+    with front(store(), [{"name": "shop", "upstream": "store", "key_prefix": "shop:"}]) as daemon, \
+            admin(daemon) as boss, loaded(daemon, "shop") as load:
+        load.moves = True
+        for options, warned in (
+                ({"database": 1}, "database 1"), ({"user": "hg", "password": "one"}, "database 0"),
+                ({"user": "hg2", "password": "two"}, None),
+                ({"user": "hg2", "password": "two", "redis_layout": "plain"}, "redis_layout"),
+                ({"user": "hg2", "password": "two", "ranges": "off"}, "redis_layout"),
+                ({"user": "hg2", "password": "two", "pool_max_connections": 2}, None),
+                ({"database": 3, "pool_max_connections": 2, "pool_depth": 2}, "database 3")):
+            told = reload(daemon, boss, upstreams=store(**options))
+            assert told["changes"] and all(row["at_run_time"] for row in told["changes"]), told
+            assert "one" not in json.dumps(told["changes"]) and "two" not in json.dumps(told), told
+            assert warned is None or any(warned in line for line in told["warnings"]), told
+            load.go_on()
+            names = {row.split(" user=")[1].split(" ")[0] for row in clients_of(redis)}
+            assert options.get("user", "default") in names, names
+        poll(lambda: int(redis.command("INFO", "keyspace").decode().count("db3:")) == 1, 5,
+             what="keys in database 3")
+
+
+def clients_of(redis):
+    return [row for row in redis.command("CLIENT", "LIST").decode().splitlines()
+            if "cmd=client" not in row]
+
+
+def test_upstreams_come_and_go_under_load(memcacheds, redis):
+    """Upstreams that are added, removed and become of another kind; tenants that move with them."""
+    one, two, _ = memcacheds
+    other = {"name": "other", "kind": "redis", "servers": servers_of(redis), "database": 4}
+    shop = {"name": "shop", "upstream": "cache"}
+    stays = {"name": "stays", "upstream": "cache"}
+    guest = {"name": "guest", "upstream": "other"}
+    default = {"name": "default", "upstream": "cache"}
+    with front([cache(one)], [shop, stays, default]) as daemon, admin(daemon) as boss, \
+            loaded(daemon, "stays") as calm, loaded(daemon, "shop", moves=True) as load:
+        users = dict(daemon.users)
+        users["users"] = users["users"] + [user_row("guest")]
+        daemon.write_users(users)
+        reload(daemon, boss, upstreams=[cache(one), other], tenants=[shop, stays, default, guest])
+        with loaded(daemon, "guest") as brief:
+            calm.go_on()
+            shop["upstream"] = "other"  # moves, with its connections
+            told = reload(daemon, boss, tenants=[shop, stays, default, guest])
+            assert any("'shop' moves" in line for line in told["warnings"]), told
+            load.go_on()
+            brief.go_on()
+        shop["upstream"] = "cache"
+        reload(daemon, boss, upstreams=[cache(one)], tenants=[shop, stays, default])
+        load.go_on()
+        with daemon.client() as gone:
+            gone.login("guest", "pw")
+            assert gone.get(b"k").status == St.NO_BUCKET
+        shop["key_prefix"] = "elsewhere:"
+        reload(daemon, boss, tenants=[shop, stays, default])
+        load.go_on()
+        calm.go_on()
+        poll(lambda: len(clients_of(redis)) == 0, 5, what="the removed upstream's connections closed")
+
+
+def test_kind_changes_under_load(memcacheds, redis):
+    def as_redis(name):
+        return {"name": name, "kind": "redis", "servers": servers_of(redis), "database": 5}
+
+    with front([cache(memcacheds[0])], [{"name": "shop", "upstream": "cache"}]) as daemon, \
+            admin(daemon) as boss, loaded(daemon, "shop", moves=True) as load:
+        for upstreams in ([as_redis("cache")], [{"name": "cache", "kind": "embedded"}],
+                          [cache(memcacheds[1])], [{"name": "cache", "kind": "embedded"}]):
+            told = reload(daemon, boss, upstreams=upstreams)
+            assert any("becomes another one" in line for line in told["warnings"]), told
+            load.go_on()
+
+
+def test_what_waits_goes_along(memcacheds):
+    """A request held for credits, and those behind it, when its tenant moves."""
+    one, two, _ = memcacheds
+    more = {"name": "more", "kind": "memcached", "servers": servers_of(two)}
+    shop = {"name": "shop", "upstream": "cache", "hard_limit": 1}
+    with front([cache(one), more], [shop, {"name": "default", "upstream": "cache"}], threads=1,
+               throttle_max_wait_ms=9000) as daemon, admin(daemon) as boss, \
+            enter(daemon, "shop") as client:
+        client.send(b"".join(request(Op.SET, b"k%d" % n, b"v", set_extras(), opaque=n)
+                             for n in range(4)))
+        poll(lambda: int(boss.stat()["held_now"]) == 1, 5, what="a request held")
+        shop.update(upstream="more", hard_limit="unlimited")
+        reload(daemon, boss, tenants=[shop, {"name": "default", "upstream": "cache"}])
+        for n in range(4):
+            frame = client.recv(5)
+            assert (frame.opaque, frame.status) == (n, 0), show(frame)
+        with Client(two.address) as direct:
+            assert b"v" in [direct.get(b"k3").value, direct.get(b"shop:k3").value]
+
+
+def test_wrong_files_change_nothing(memcacheds):
+    one, two, _ = memcacheds
+    with front([cache(one)], [{"name": "shop", "upstream": "cache"}]) as daemon, \
+            admin(daemon) as boss, loaded(daemon, "shop") as load:
+        with open(daemon.config_path) as file:
+            good = file.read()
+        before = {name: value for name, value in boss.stat("settings").items()}
+        wrong = {
+            "servers": good.replace(one.where, "no address at all"),
+            "ring": good.replace("kind: memcached", "kind: memcached, ring: circle"),
+            "upstream": good + "\nno_such_option: 1\nthreads: lots\n",
+            "yaml": good + "\n]",
+        }
+        for what, text in wrong.items():
+            with open(daemon.config_path, "w") as file:
+                file.write(text)
+            frame = boss.call(Op.CONFIG_RELOAD)
+            assert frame.status == St.EINVAL and frame.value, (what, show(frame))
+            if what == "upstream":
+                assert b"no_such_option" in frame.value and b"threads" in frame.value, show(frame)
+            checked = boss.call(Op.CONFIG_VALIDATE, value=text.encode())
+            assert checked.status == St.EINVAL, (what, show(checked))
+            load.go_on(5)
+        with open(daemon.config_path, "w") as file:
+            file.write(good)
+        users = dict(daemon.users)
+        with open(daemon.users_path, "w") as file:
+            file.write("users: [{nom: x}]\n")
+        assert boss.call(Op.CONFIG_RELOAD).status == St.EINVAL
+        daemon.write_users(users)
+        told = reload(daemon, boss)
+        assert told["changes"] == [] and told["rings"] == [] and "left_out" not in told, told
+        assert boss.stat("settings") == before
+
+
+def test_what_is_told(memcacheds):
+    one, two, three = memcacheds
+    with front([cache(one, two)], [{"name": "shop", "upstream": "cache", "reserved": 10}],
+               node_capacity=100000) as daemon, admin(daemon) as boss:
+        good = open(daemon.config_path).read()
+        asked = json.loads(boss.ok(Op.CONFIG_VALIDATE, value=good.encode()).value)
+        assert asked["changes"] == [] and asked["rings"] == [] and "left_out" not in asked, asked
+        boss.ok(Op.SET_PARAM, b"tenant.shop.reserved", b"77")
+        new = dict(daemon.config, upstreams=[cache(one, two, three)], threads=1,
+                   tenants=[{"name": "shop", "upstream": "cache", "reserved": 20, "max_connections": 9},
+                            {"name": "default"}])
+        daemon.config = new
+        daemon.write_config()
+        text = open(daemon.config_path, "rb").read()
+        asked = json.loads(boss.ok(Op.CONFIG_VALIDATE, value=text).value)
+        rows = {row["option"]: row for row in asked["changes"]}
+        assert rows["tenant.shop.max_connections"] == {
+            "option": "tenant.shop.max_connections", "before": "0", "after": "9",
+            "at_run_time": True}, rows
+        assert not rows["threads"]["at_run_time"] and rows["upstream.cache.servers"]["at_run_time"]
+        assert "tenant.shop.reserved" not in rows, "what an opcode set stays"
+        assert any("'reserved' of tenant 'shop'" in line and ":" in line
+                   for line in asked["warnings"]), asked["warnings"]
+        ring, = asked["rings"]
+        assert ring["upstream"] == "cache" and ring["keys"] == 100000
+        assert 20 < ring["percent"] < 50 and ring["moved"] == pytest.approx(
+            ring["percent"] * 1000, abs=10)
+        shares = {row["server"]: row for row in ring["servers"]}
+        assert set(shares) == {one.where, two.where, three.where}
+        assert shares[three.where]["before_percent"] == 0
+        assert sum(row["after_percent"] for row in ring["servers"]) == pytest.approx(100, abs=0.1)
+        assert boss.stat("upstreams").get("cache:2:address") is None, "nothing has changed yet"
+        done = json.loads(boss.ok(Op.CONFIG_RELOAD).value)
+        assert (done["changes"], done["rings"]) == (asked["changes"], asked["rings"])
+        assert boss.stat("upstreams")["cache:2:address"] == three.where
+        with enter(daemon, "shop") as client:
+            assert client.call(Op.CONFIG_VALIDATE, value=text).status == St.EACCESS
+
+
+def test_users_are_read_again(memcacheds):
+    """Deleted, another password, other privileges: what it means for connections that are open."""
+    tenants = [{"name": name, "upstream": "cache"} for name in ("gone", "changed", "less", "same")]
+    with front([cache(memcacheds[0])], tenants) as daemon, admin(daemon) as boss:
+        clients = {row["name"]: enter(daemon, row["name"]) for row in tenants}
+        kept = {row["name"]: row for row in daemon.users["users"]}
+        del kept["gone"]
+        kept["changed"] = user_row("changed", "another")
+        kept["less"] = dict(kept["less"], buckets={"less": ["Read"]})
+        daemon.write_users(dict(daemon.users, users=list(kept.values())))
+        daemon.process.signal(signal.SIGHUP)
+        for name in ("gone", "changed"):
+            with pytest.raises(Closed):
+                clients[name].recv(5)
+        assert clients["same"].set(b"k", b"v").status == 0
+        assert clients["less"].get(b"k").status == St.ENOENT
+        assert clients["less"].set(b"k", b"v").status == St.EACCESS
+        with daemon.client() as client:
+            client.login("changed", "another")
+            assert client.set(b"k", b"v").status == 0
+
+
+def open_files(daemon):
+    return len(os.listdir("/proc/%d/fd" % daemon.pid))
+
+
+def curr_connections(server):
+    with Client(server.address) as client:
+        return int(client.stat()["curr_connections"])
+
+
+def test_storm(memcacheds, redis):
+    """Reloads one after the other under load; afterwards nothing is left of what was opened."""
+    one, two, _ = memcacheds
+    redis_row = {"name": "rows", "kind": "redis", "servers": servers_of(redis), "database": 6}
+    tenants = [{"name": "shop", "upstream": "cache"}, {"name": "ledger", "upstream": "rows"},
+               {"name": "default", "upstream": "cache"}]
+    with front([cache(one, two), redis_row], tenants) as daemon, admin(daemon) as boss, \
+            loaded(daemon, "shop", moves=True) as load, loaded(daemon, "ledger") as ledger:
+        def storm(count):
+            for n in range(count):
+                servers = (one, two) if n % 2 else (two, one)
+                row = dict(redis_row, pool_depth=16 + n % 2)
+                daemon.write_config(upstreams=[cache(*servers, pool_depth=32 + n % 2), row])
+                if n % 5 == 4:
+                    daemon.process.signal(signal.SIGHUP)
+                else:
+                    assert boss.call(Op.CONFIG_RELOAD, timeout=20).status == 0
+            load.go_on()
+            ledger.go_on()
+
+        storm(4)  # what is made once is there
+        settle = lambda: (open_files(daemon), curr_connections(one), curr_connections(two),
+                          len(clients_of(redis)))
+        calm = settle()
+        memory = daemon.process.rss_bytes()
+        storm(20)
+        poll(lambda: all(now <= was + 6 for now, was in zip(settle(), calm)), 10,
+             what="files and connections as before")
+        grown = daemon.process.rss_bytes() - memory
+        assert grown < (16 << 20) * memory_factor(), "%d bytes more" % grown
+        stats = boss.stat("upstreams")
+        requests = [int(stats["cache:%d:requests" % n]) for n in range(2)]
+        assert sum(requests) > 0
