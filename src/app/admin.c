@@ -48,6 +48,7 @@ static void apply_state(struct hg_process *process, struct hg_job *job, struct h
         goto out;
     }
     hg_conf_diff(process->effective, effective, hg_author_log, &author);
+    hg_reload_follow_log(process->effective, effective);
     rc = hg_publish(process, effective, directory, purge);
     if (rc != 0) {
         hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left; nothing was changed");

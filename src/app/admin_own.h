@@ -17,7 +17,8 @@ void hg_author_log(void *ctx, const struct hg_conf_change *change);
 /* Fails the job with all that is wrong, a line each, as far as it fits. */
 void hg_admin_fail(struct hg_job *job, uint16_t status, const struct hg_conf_errors *errs);
 
-/* reload.c: ConfigValidate and ConfigReload. */
+/* reload.c: log_level and log_file of new settings; ConfigValidate and ConfigReload. */
+void hg_reload_follow_log(const struct hg_conf *before, const struct hg_conf *now);
 void hg_reload_validate_job(struct hg_process *process, struct hg_job *job);
 void hg_reload_job(struct hg_process *process, struct hg_job *job);
 

@@ -265,10 +265,11 @@ void hg_reload_validate_job(struct hg_process *process, struct hg_job *job)
 
 /* ---- reloading ---- */
 
-static void follow_log_settings(const struct hg_conf *before, const struct hg_conf *now)
+void hg_reload_follow_log(const struct hg_conf *before, const struct hg_conf *now)
 {
     const char *path = now->log_file[0] != '\0' ? now->log_file : NULL;
-    hg_log_set_level((enum hg_log_level)now->log_level);
+    if (before->log_level != now->log_level)
+        hg_log_set_level((enum hg_log_level)now->log_level);
     if (path == NULL || strcmp(before->log_file, now->log_file) == 0)
         return;
     if (hg_log_open(path, (enum hg_log_level)now->log_level) != 0)
@@ -282,7 +283,8 @@ static int put_in_force(struct hg_process *process, struct loaded *loaded,
     size_t fixed = tell_all(process, loaded, errs, teller);
     if (fixed > 0)
         hg_log_warn("options=%zu msg=\"some changes take effect only after a restart\"", fixed);
-    follow_log_settings(process->effective, loaded->effective);
+    hg_reload_follow_log(process->effective, loaded->effective);
+    hg_log_set_level((enum hg_log_level)loaded->effective->log_level); /* whatever Verbosity said */
     int rc = hg_publish(process, loaded->effective, loaded->directory, NULL);
     if (rc != 0)
         return rc;
