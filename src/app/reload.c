@@ -64,6 +64,13 @@ static void warn_all(const struct hg_conf_errors *errs)
 
 /* ---- what nobody has written, and what stays behind ---- */
 
+static const char *upstream_of(const struct hg_conf *conf, const struct hg_conf_tenant *tenant)
+{
+    if (tenant->upstream_index == HG_CONF_NO_UPSTREAM)
+        return tenant->upstream;
+    return conf->upstreams[tenant->upstream_index].name;
+}
+
 /* A prefix that comes or goes with another tenant: nobody has written it, and items seem lost. */
 static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf *after,
                              struct hg_conf_errors *errs)
@@ -74,11 +81,12 @@ static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf 
             hg_conf_tenant_find(before, now->name, strlen(now->name));
         if (old == NULL || old->disabled || now->disabled)
             continue;
-        if (strcmp(old->upstream, now->upstream) != 0)
+        const char *from = upstream_of(before, old), *to = upstream_of(after, now);
+        if (strcmp(from, to) != 0)
             hg_conf_errors_warn(errs, NULL, 0,
                                 "tenant '%s' moves from upstream '%s' to '%s': its items stay "
                                 "behind, and its counters begin again",
-                                now->name, old->upstream, now->upstream);
+                                now->name, from, to);
         else if (strcmp(old->effective_prefix, now->effective_prefix) != 0)
             hg_conf_errors_warn(errs, NULL, 0,
                                 "tenant '%s': the key prefix changes from '%s' to '%s': items "
@@ -157,11 +165,25 @@ static int merge(struct hg_process *process, struct loaded *loaded, struct hg_co
     return 0;
 }
 
+/* Not one option: somebody is writing it just now, or has failed to. */
+static bool is_empty(const struct hg_conf *file)
+{
+    for (size_t i = 0; i < hg_conf_scopes[HG_CONF_SCOPE_SERVER].count; i++)
+        if (file->lines[i] != 0 && file->lines[i] != HG_CONF_BY_OPCODE)
+            return false;
+    return true;
+}
+
 static int read_again(struct hg_process *process, struct loaded *loaded,
                       struct hg_conf_errors *errs)
 {
     char why[512] = "no memory is left";
     int rc = hg_conf_load(process->conf_path, &process->overrides, &loaded->file, errs);
+    if (rc == 0 && process->conf_path != NULL && is_empty(loaded->file)) {
+        hg_conf_errors_add(errs, process->conf_path, 0,
+                           "the file has no option in it: what is in force stays");
+        rc = -EINVAL;
+    }
     if (rc == 0)
         rc = merge(process, loaded, errs);
     if (rc != 0)

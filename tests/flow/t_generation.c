@@ -1,8 +1,10 @@
-// t_generation - an upstream's stores are exchanged, and tenants move, under requests in every state
-// SPDX-License-Identifier: BSD-3-Clause
-#include <stdio.h>
+// t_generation - an upstream's stores are exchanged, and tenants move, under requests in every
+// state SPDX-License-Identifier: BSD-3-Clause
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "front/gate.h"
 #include "front/instance.h"
 #include "scene.h"
 
@@ -39,6 +41,7 @@ static struct hg_bucket *move(struct stage *stage, const char *name)
     for (stage->bucket_count--; at < stage->bucket_count; at++)
         stage->buckets[at] = stage->buckets[at + 1];
     struct hg_bucket *now = stage_bucket(stage, name, 0, HG_UNITS_UNLIMITED);
+    atomic_store(&now->ticket_mode, atomic_load(&old->ticket_mode));
     free(now->prefix);
     now->prefix = strdup("new:");
     now->prefix_len = 4;
@@ -59,7 +62,7 @@ static void test_in_flight(void **state)
     struct client other;
     scene_start(&s);
     stage_connect(&s.stage, 0, &other);
-    client_ask(&s.client, HG_OPCODE_SET, "k", 1);
+    client_ask(&s.client, HG_OPCODE_DELETE, "k", 1);
     stage_run(&s.stage);
     struct fakestore *old = s.store;
     assert_int_equal(fakestore_pending(old), 1);
@@ -75,7 +78,7 @@ static void test_in_flight(void **state)
     assert_ptr_not_equal(now, old);
     assert_int_equal(fakestore_pending(now), 1);
     fakestore_obey_all(old);
-    scene_expect(&s, HG_OPCODE_SET, 0, 1);
+    scene_expect(&s, HG_OPCODE_DELETE, 0, 1);
     stage_run(&s.stage);
     assert_int_equal(fakestore_pending(now), 3);
     fakestore_obey_all(now);
@@ -144,8 +147,11 @@ static void test_client_gone(void **state)
     client_ask(&s.client, HG_OPCODE_GET, "a", 1);
     stage_run(&s.stage);
     renew(&s.stage);
-    client_close(&s.client);
+    hg_session_close(stage_session(&s.stage));
+    assert_int_equal(s.store->cancels, 1);
     stage_run(&s.stage);
+    client_close(&s.client);
+    stage_advance(HG_WORKER_TIMER_US);
     expect_all_freed_but(&s.stage, 0);
     stage_connect(&s.stage, 0, &s.client);
     scene_close(&s);
@@ -328,9 +334,10 @@ static void test_moved_in_line(void **state)
     scene_start(&s);
     stage_connect(&s.stage, 0, &other);
     struct hg_gateshare *share = s.stage.upstreams[0].upstream.gate;
+    atomic_store(&stage_find(&s.stage, "default")->ticket_mode, HG_MODE_ENFORCE);
     atomic_store(&share->holders[HG_TICKET_READ].max_waiting, 10);
     atomic_store(&share->holders[HG_TICKET_READ].queue_timeout_us, 3600000000u);
-    (void)hg_ticket_resize(&share->holders[HG_TICKET_READ].ticket, 1);
+    hg_gate_poke(&s.stage.front, hg_ticket_resize(&share->holders[HG_TICKET_READ].ticket, 1));
     client_ask(&s.client, HG_OPCODE_GET, "a", 1);
     stage_run(&s.stage);
     client_ask(&other, HG_OPCODE_GET, "b", 1);
