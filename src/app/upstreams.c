@@ -253,7 +253,14 @@ static int share_embedded(struct hg_impl *impl, struct hg_parts *parts,
         .max_value_bytes = max_value_bytes(impl),
         .timeout_us = file->request_deadline_ms * 1000,
     };
-    return hg_embedded_open(&options, &parts->embedded, why, 512);
+    int rc = hg_embedded_open(&options, &parts->embedded, why, 512);
+    if (rc == -EBUSY && impl->process->directory != NULL) {
+        size_t len = strlen(why);
+        snprintf(why + len, 512 - len,
+                 ", or this one is still closing it, as a reload has just removed it: then try "
+                 "again");
+    }
+    return rc;
 }
 
 /* ---- generations ---- */
