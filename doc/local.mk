@@ -1,8 +1,32 @@
 # doc: the manual. Each page is one of these two; tests/tools/links.sh holds the README to the list.
-dist_man_MANS += doc/headgate.8 doc/headgate.yaml.5 doc/headgatectl.1 doc/headgate-load.1
-dist_doc_DATA += doc/api.md doc/architecture.md doc/clients.md doc/configuration.md doc/credits.md \
-	doc/hbase.md doc/hotkeys.md doc/operations.md doc/overload.md doc/performance.md doc/pool.md doc/protocol.md \
-	doc/stores.md doc/tables.md doc/users.md
+# One a line: they are merged.
+dist_man_MANS += doc/headgate-load.1
+dist_man_MANS += doc/headgate.8
+dist_man_MANS += doc/headgate.yaml.5
+dist_man_MANS += doc/headgatectl.1
+dist_man_MANS += doc/users.yaml.5
+dist_doc_DATA += doc/api.md
+dist_doc_DATA += doc/architecture.md
+dist_doc_DATA += doc/clients.md
+dist_doc_DATA += doc/concepts.md
+dist_doc_DATA += doc/configuration.md
+dist_doc_DATA += doc/contributing.md
+dist_doc_DATA += doc/credits.md
+dist_doc_DATA += doc/dashboard.md
+dist_doc_DATA += doc/getting-started.md
+dist_doc_DATA += doc/hbase.md
+dist_doc_DATA += doc/hotkeys.md
+dist_doc_DATA += doc/operations.md
+dist_doc_DATA += doc/overload.md
+dist_doc_DATA += doc/performance.md
+dist_doc_DATA += doc/pool.md
+dist_doc_DATA += doc/protocol.md
+dist_doc_DATA += doc/stores.md
+dist_doc_DATA += doc/tables.md
+dist_doc_DATA += doc/throttling.md
+dist_doc_DATA += doc/users.md
+dist_doc_DATA += doc/dashboard-dark.png
+dist_doc_DATA += doc/dashboard-light.png
 dist_doc_DATA += doc/overload.csv doc/overload-fixed.csv doc/overload.svg doc/plot-overload
 examplesdir = $(docdir)/examples
 # The example's, and every other client's, messages.

@@ -12,7 +12,7 @@
 #define LISTEN_MAX 64
 
 static const char usage[] =
-    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure]\n"
+    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure] [--take-over]\n"
     "       headgate --check [-c FILE]\n"
     "       headgate --describe-config | --sample-config | --describe-stats | --version | --help\n"
     "\n"
@@ -22,6 +22,9 @@ static const char usage[] =
     "  -d, --data-dir DIR     directory of the embedded stores and the state file\n"
     "  -t, --threads N        worker threads, 0 = one for each core\n"
     "      --insecure         allow listeners beyond this machine without a users file\n"
+    "      --take-over        get the listening sockets from the headgate that runs on this "
+    "data_dir,\n"
+    "                         which then ends; without one start as usual\n"
     "      --check            check the configuration, print what is wrong, and end\n"
     "      --describe-config  print every option with its range and default\n"
     "      --sample-config    print the sample configuration file\n"
@@ -29,7 +32,14 @@ static const char usage[] =
     "      --version          print the version\n"
     "      --help             print this\n";
 
-enum { OPT_CHECK = 256, OPT_DESCRIBE_CONFIG, OPT_SAMPLE, OPT_DESCRIBE_STATS, OPT_INSECURE };
+enum {
+    OPT_CHECK = 256,
+    OPT_DESCRIBE_CONFIG,
+    OPT_SAMPLE,
+    OPT_DESCRIBE_STATS,
+    OPT_INSECURE,
+    OPT_TAKE_OVER
+};
 
 static const struct option options[] = {
     {"config", required_argument, NULL, 'c'},
@@ -37,6 +47,7 @@ static const struct option options[] = {
     {"data-dir", required_argument, NULL, 'd'},
     {"threads", required_argument, NULL, 't'},
     {"insecure", no_argument, NULL, OPT_INSECURE},
+    {"take-over", no_argument, NULL, OPT_TAKE_OVER},
     {"check", no_argument, NULL, OPT_CHECK},
     {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
     {"sample-config", no_argument, NULL, OPT_SAMPLE},
@@ -50,6 +61,7 @@ struct command_line {
     const char *conf_path;
     const char *listen[LISTEN_MAX];
     struct hg_conf_overrides overrides;
+    bool take_over;
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
 
@@ -78,6 +90,9 @@ static int parse(int argc, char **argv, struct command_line *line)
             break;
         case OPT_INSECURE:
             line->overrides.insecure = true;
+            break;
+        case OPT_TAKE_OVER:
+            line->take_over = true;
             break;
         case '?':
             fputs(usage, stderr);
@@ -121,7 +136,8 @@ int main(int argc, char **argv)
         return rc;
     switch (line.print) {
     case 0:
-        return hg_process_run(line.conf_path, &line.overrides);
+        return hg_process_run(
+            &(struct hg_process_options){line.conf_path, line.overrides, line.take_over, argv});
     case OPT_CHECK:
         return check(&line);
     case OPT_DESCRIBE_CONFIG:

@@ -1,4 +1,4 @@
-bin_PROGRAMS += headgate
+sbin_PROGRAMS += headgate
 headgate_SOURCES = src/headgate.c
 headgate_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS)
 headgate_LDADD = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) \

@@ -18,6 +18,9 @@
 #include "base/log.h"
 #include "proto/status.h"
 
+const char hg_admin_frozen[] =
+    "a new process is taking over from this one: nothing can be changed here until it has";
+
 /* ---- putting a changed state in force ---- */
 
 /* Takes over `state` (also on failure). `purge`: see hg_publish. */
@@ -249,10 +252,22 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
     }
 }
 
+/* A process that takes over has read the state file: what were changed now would be lost. */
+static bool comes_too_late(const struct hg_process *process, struct hg_job *job)
+{
+    bool changes = job->row->code != HG_OPCODE_VERBOSITY &&
+                   job->row->code != HG_OPCODE_CONFIG_VALIDATE &&
+                   !(job->row->code == HG_OPCODE_SET_PARAM && hg_span_is(job->key, "server.drain"));
+    if (!process->frozen || !changes)
+        return false;
+    hg_job_fail(job, HG_STATUS_EBUSY, "%s", hg_admin_frozen);
+    return true;
+}
+
 void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
 {
     job->status = HG_STATUS_SUCCESS;
-    if (may(job))
+    if (may(job) && !comes_too_late(process, job))
         carry_out(process, job);
     hg_job_answer(job);
 }

@@ -14,6 +14,9 @@ struct hg_author hg_author_of(const struct hg_job *job);
 /* A hg_conf_change_fn; ctx: the author. */
 void hg_author_log(void *ctx, const struct hg_conf_change *change);
 
+/* Why nothing is changed while process->frozen. */
+extern const char hg_admin_frozen[];
+
 /* Fails the job with all that is wrong, a line each, as far as it fits. */
 void hg_admin_fail(struct hg_job *job, uint16_t status, const struct hg_conf_errors *errs);
 

@@ -10,6 +10,7 @@
 #include "app/admin_own.h"
 #include "app/conf_table.h"
 #include "app/rights.h"
+#include "base/log.h"
 #include "proto/status.h"
 
 static bool parse_units(struct hg_span text, struct hg_state_units *ret)
@@ -174,10 +175,22 @@ static void refuse_param(struct hg_job *job)
     hg_state_list_node_options(node, sizeof node);
     hg_job_fail(job, HG_STATUS_EINVAL,
                 "this option cannot be set at run time (accepted: node_capacity, "
-                "default_throttle_reserved_units, default_throttle_hard_limit, %s, and "
-                "upstream.NAME.OPTION and tenant.NAME.OPTION, whose options are told when one is "
-                "wrong)",
+                "default_throttle_reserved_units, default_throttle_hard_limit, %s, "
+                "server.drain, upstream.NAME.OPTION and tenant.NAME.OPTION, whose options are told "
+                "when one is wrong)",
                 node);
+}
+
+/* The end, as SIGTERM begins it. */
+static void drain(struct hg_process *process, struct hg_job *job)
+{
+    if (!hg_span_is(job->value, "true")) {
+        hg_job_fail(job, HG_STATUS_EINVAL, "server.drain takes no such value (accepted: true)");
+        return;
+    }
+    hg_log_info("admin=%s msg=\"asked to drain and end\"",
+                job->user_name[0] != '\0' ? job->user_name : "anonymous");
+    hg_process_ask_drain(process);
 }
 
 void hg_admin_set_param(struct hg_process *process, struct hg_job *job)
@@ -192,6 +205,8 @@ void hg_admin_set_param(struct hg_process *process, struct hg_job *job)
     if (!manages && !hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_NODE_SUPERVISOR))
         hg_job_fail(job, HG_STATUS_EACCESS, "the privilege %sNodeSupervisor is needed for this",
                     of_manager ? "BucketThrottleManagement in this bucket or " : "");
+    else if (hg_span_is(job->key, "server.drain"))
+        drain(process, job);
     else if (param.scope != HG_CONF_SCOPE_SERVER || is_text_of_node(job->key))
         set_text_param(process, job, &param);
     else if (!is_limit_of_node(job->key))

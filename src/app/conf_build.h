@@ -23,6 +23,9 @@ HG_MUST_USE int hg_conf_ring_parse(struct hg_conf_upstream *upstream, const char
 /* Reads the files that passwords stand in. 0, -EINVAL with errors, -ENOMEM. */
 HG_MUST_USE int hg_conf_secrets_read(struct hg_conf *conf, struct hg_conf_errors *errs);
 
+/* Can the files that upstreams' TLS is made of be read? 0, -EINVAL with errors, -ENOMEM. */
+HG_MUST_USE int hg_conf_uptls_read(const struct hg_conf *conf, struct hg_conf_errors *errs);
+
 /* Computes what follows from the options: upstreams by index, inherited limits, key prefixes,
    paths. Faults (an unknown upstream) are errors. 0, -EINVAL, -ENOMEM. Fields that are set already
    stay (a prefix, once given to a bucket, must not change because another one came). */
@@ -38,6 +41,9 @@ HG_MUST_USE int hg_conf_check_tenants(const struct hg_conf *conf, struct hg_conf
 /* Parts of the two: upstreams by themselves, and as whom tenants go to them. */
 void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs);
 void hg_conf_check_logins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* TLS towards the servers of one upstream. */
+void hg_conf_check_uptls(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                         struct hg_conf_errors *errs);
 /* Warns of upstreams that are one place under two names, where tenants' keys meet. */
 void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs);
 /* The part about tickets. */

@@ -218,6 +218,8 @@ static int finish(struct hg_conf *conf, const struct hg_conf_overrides *override
     }
     if (!rc && read_files)
         rc = hg_conf_secrets_read(conf, errs);
+    if (!rc && read_files)
+        rc = hg_conf_uptls_read(conf, errs);
     if (!rc)
         rc = hg_conf_default_lists(conf);
     if (!rc && overrides)

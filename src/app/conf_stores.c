@@ -170,6 +170,7 @@ void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *
         for (size_t j = 0; j < upstream->servers_count; j++)
             check_server(conf, upstream, j, errs);
         check_redis(conf, upstream, errs);
+        hg_conf_check_uptls(conf, upstream, errs);
         check_login(conf, &login, upstream->kind, errs);
         if (upstream->hash == HG_CONF_HASH_CRC && upstream->ring != HG_CONF_RING_MODULA &&
             upstream->servers_count > 1)

@@ -20,6 +20,7 @@
     V(KIND_REDIS, "redis") V(KIND_REDIS_CLUSTER, "redis-cluster")
 #define HG_CONF_SYNC_VALUES(V) V(SYNC_ALWAYS, "always") V(SYNC_SECOND, "second") \
     V(SYNC_NEVER, "never")
+#define HG_CONF_WHEN_FULL_VALUES(V) V(WHEN_FULL_REFUSE, "refuse") V(WHEN_FULL_EVICT, "evict")
 #define HG_CONF_RING_VALUES(V) V(RING_KETAMA, "ketama") V(RING_KETAMA_WEIGHTED, "ketama_weighted") \
     V(RING_CONSISTENT, "consistent") V(RING_MODULA, "modula")
 #define HG_CONF_HASH_VALUES(V) V(HASH_DEFAULT, "default") V(HASH_MD5, "md5") V(HASH_CRC, "crc") \
@@ -55,6 +56,7 @@
     C(FREE_POOL, hg_conf_free_pool, HG_CONF_FREE_POOL_VALUES) \
     C(KIND, hg_conf_kind, HG_CONF_KIND_VALUES) \
     C(SYNC, hg_conf_sync, HG_CONF_SYNC_VALUES) \
+    C(WHEN_FULL, hg_conf_when_full, HG_CONF_WHEN_FULL_VALUES) \
     C(RING, hg_conf_ring, HG_CONF_RING_VALUES) \
     C(HASH, hg_conf_hash, HG_CONF_HASH_VALUES) \
     C(LAYOUT, hg_conf_layout, HG_CONF_LAYOUT_VALUES) \
@@ -100,6 +102,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_FREE_POOL(name)         enum hg_conf_free_pool name;
 #define HG_CONF_FIELD_KIND(name)              enum hg_conf_kind name;
 #define HG_CONF_FIELD_SYNC(name)              enum hg_conf_sync name;
+#define HG_CONF_FIELD_WHEN_FULL(name)         enum hg_conf_when_full name;
 #define HG_CONF_FIELD_RING(name)              enum hg_conf_ring name;
 #define HG_CONF_FIELD_HASH(name)              enum hg_conf_hash name;
 #define HG_CONF_FIELD_LAYOUT(name)            enum hg_conf_layout name;

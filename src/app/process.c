@@ -11,7 +11,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "app/handover.h"
+#include "app/inherit.h"
 #include "app/login.h"
+#include "app/notify.h"
 #include "app/process_own.h"
 #include "back/resolve.h"
 #include "base/clock.h"
@@ -25,15 +28,23 @@ static int print_errors(const struct hg_conf_errors *errs, int rc)
     return rc;
 }
 
-/* File, state and users. */
-static int load(struct hg_process *process)
+static int load_file(struct hg_process *process)
+{
+    struct hg_conf_errors errs;
+    hg_conf_errors_init(&errs);
+    int rc = hg_conf_load(process->conf_path, &process->overrides, &process->file, &errs);
+    print_errors(&errs, rc);
+    hg_conf_errors_fini(&errs);
+    return rc;
+}
+
+/* State and users. Whoever takes over has asked before, so that the state is the last one. */
+static int load_rest(struct hg_process *process)
 {
     struct hg_conf_errors errs;
     struct hg_users *users = NULL;
     hg_conf_errors_init(&errs);
-    int rc = hg_conf_load(process->conf_path, &process->overrides, &process->file, &errs);
-    if (rc == 0)
-        rc = hg_state_load(process->file->state_path, &process->state, &errs);
+    int rc = hg_state_load(process->file->state_path, &process->state, &errs);
     if (rc == 0)
         rc = hg_state_apply(process->file, process->state, &process->effective, &errs);
     if (rc == 0)
@@ -110,14 +121,31 @@ static int start_workers(struct hg_process *process)
 
 /* ---- start and end ---- */
 
-static int set_up(struct hg_process *process)
+static bool has_embedded(const struct hg_conf *conf)
 {
-    int rc = load(process);
+    for (size_t i = 0; i < conf->upstreams_count; i++)
+        if (conf->upstreams[i].kind == HG_CONF_KIND_EMBEDDED)
+            return true;
+    return false;
+}
+
+/* Everything that the configuration may be wrong in comes before anything that the process that is
+   taken over from notices. */
+static int load(struct hg_process *process, struct hg_takeover *takeover)
+{
+    int rc = load_file(process);
+    if (rc == 0 && process->options->take_over && !process->took_over)
+        rc = hg_takeover_begin(takeover, process->file, process->inherit);
+    process->took_over |= takeover->fd >= 0;
+    if (rc == 0)
+        rc = load_rest(process);
     if (rc == 0)
         rc = open_log(process);
-    if (rc != 0)
-        return rc;
-    hg_process_raise_limit(process->effective);
+    return rc;
+}
+
+static int init_front(struct hg_process *process)
+{
     process->front.worker_count = thread_count(process->effective);
     process->front.node = &process->node;
     process->front.version = PACKAGE_VERSION;
@@ -127,8 +155,17 @@ static int set_up(struct hg_process *process)
     if (getrandom(&process->front.hash_seed, sizeof process->front.hash_seed, 0) < 0)
         return -errno;
     hg_cursors_init(&process->front.cursors);
-    rc = hg_gate_holder_init(&process->front.ingress, HG_GATE_INGRESS, process->front.worker_count,
-                             0);
+    return hg_gate_holder_init(&process->front.ingress, HG_GATE_INGRESS,
+                               process->front.worker_count, 0);
+}
+
+static int set_up(struct hg_process *process, struct hg_takeover *takeover)
+{
+    int rc = load(process, takeover);
+    if (rc != 0)
+        return rc;
+    hg_process_raise_limit(process->effective);
+    rc = init_front(process);
     if (rc != 0)
         return rc;
     process->resolver = hg_resolver_new();
@@ -136,9 +173,15 @@ static int set_up(struct hg_process *process)
     if (rc == 0)
         rc = process->resolver != NULL ? hg_loop_init(&process->loop) : -ENOMEM;
     if (rc == 0)
-        rc = init_credits(process);
+        rc = hg_mailbox_init(&process->mailbox, &process->loop, process);
     if (rc == 0)
         rc = hg_process_listen(process);
+    if (rc == 0)
+        rc = hg_process_refuse_inherited(process);
+    if (rc == 0 && takeover->fd >= 0 && takeover->embedded && has_embedded(process->effective))
+        rc = hg_takeover_release(takeover);
+    if (rc == 0)
+        rc = init_credits(process);
     if (rc == 0)
         rc = hg_process_watch_signals(process);
     if (rc == 0)
@@ -170,6 +213,7 @@ static void stop_threads(struct hg_process *process)
        delivery. */
     hg_process_stop_house(process);
     hg_mailbox_fini(&process->house);
+    hg_mailbox_fini(&process->mailbox);
     hg_hotkeys_close(&process->hotkeys);
     hg_binds_stop(&process->binds);
     hg_loop_fini(&process->house_loop);
@@ -194,37 +238,91 @@ static void tear_down(struct hg_process *process)
     hg_state_free(process->state);
     hg_conf_free(process->effective);
     hg_conf_free(process->file);
-    hg_log_close();
+    free(process->watch);
 }
 
-int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overrides)
+/* Accepts, and says so. */
+static int go(struct hg_process *process, struct hg_takeover *takeover)
 {
+    char text[HG_NOTIFY_BYTES];
+    int rc = hg_listeners_start(process->listeners);
+    if (rc == 0)
+        rc = hg_takeover_done(takeover);
+    if (rc != 0) {
+        hg_listeners_keep_files(process->listeners);
+        return rc;
+    }
+    hg_process_begin_ticks(process);
+    hg_handover_open(process);
+    rc = hg_process_begin_watch(process, process->took_over ? takeover->peer : 0);
+    if (rc != 0)
+        return rc;
+    hg_notify_send(hg_notify_ready(text, "serving"));
+    hg_log_info("version=%s workers=%u msg=\"ready\"", PACKAGE_VERSION,
+                process->front.worker_count);
+    hg_loop_run(&process->loop);
+    return 0;
+}
+
+/* From the start to the end, or to the hand-over: what is left of that is in *rest. `inherit`:
+   sockets that need not be opened. 0 or -errno. */
+static int run_once(const struct hg_process_options *options, struct hg_inherit *inherit,
+                    bool again, struct hg_handover_rest *rest)
+{
+    struct hg_takeover takeover = {.fd = -1};
     struct hg_process *process = aligned_alloc(HG_CACHE_LINE, sizeof *process);
+    rest->fd = -1;
+    rest->owes_sockets = false;
     if (process == NULL)
-        return EXIT_FAILURE;
+        return -ENOMEM;
     memset(process, 0, sizeof *process);
-    process->conf_path = conf_path;
-    process->overrides = *overrides;
+    process->options = options;
+    process->conf_path = options->conf_path;
+    process->overrides = options->overrides;
+    process->inherit = inherit;
+    process->took_over = again;
     pthread_mutex_init(&process->lock, NULL);
     pthread_mutex_init(&process->slot_lock, NULL);
-    int rc = set_up(process);
+    int rc = set_up(process, &takeover);
     if (rc == 0) {
         rc = start_threads(process);
         if (rc == 0)
-            rc = hg_listeners_start(process->listeners);
-        if (rc == 0) {
-            hg_process_begin_ticks(process);
-            hg_log_info("version=%s workers=%u msg=\"ready\"", PACKAGE_VERSION,
-                        process->front.worker_count);
-            hg_loop_run(&process->loop);
-        }
+            rc = go(process, &takeover);
         stop_threads(process);
+        hg_handover_close(process, rest);
+    } else if (takeover.fd >= 0 && process->listeners != NULL) {
+        hg_listeners_keep_files(process->listeners);
     }
-    if (rc == 0)
-        hg_log_info("msg=\"ended\"");
     tear_down(process);
+    hg_takeover_cancel(&takeover);
+    hg_inherit_close(inherit);
     pthread_mutex_destroy(&process->slot_lock);
     pthread_mutex_destroy(&process->lock);
     free(process);
+    return rc;
+}
+
+int hg_process_run(const struct hg_process_options *options)
+{
+    static struct hg_handover_rest rest;
+    static struct hg_inherit inherit;
+    char why[512];
+    hg_notify_open();
+    int rc = hg_inherit_from_parent(&inherit, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    bool again = false;
+    while (rc == 0) {
+        rc = run_once(options, &inherit, again, &rest);
+        if (rc != 0 || (rest.fd < 0 && !rest.owes_sockets) || hg_handover_finish(&rest))
+            break;
+        /* Nobody serves now: this process takes up where it stopped. */
+        again = true;
+        inherit = rest.inherit;
+    }
+    if (rc == 0)
+        hg_log_info("msg=\"ended\"");
+    hg_log_close();
+    hg_notify_close();
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

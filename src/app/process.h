@@ -24,8 +24,11 @@
 #include "front/listener.h"
 #include "front/worker.h"
 
+struct hg_handover;
+struct hg_inherit;
 struct hg_logins;
 struct hg_resolver;
+struct hg_watch;
 
 /* A users snapshot with its readers counted: what hg_directory.users points to. */
 struct hg_users_ref {
@@ -33,10 +36,20 @@ struct hg_users_ref {
     struct hg_users *users;
 };
 
+/* How the program was started. */
+struct hg_process_options {
+    const char *conf_path; /* NULL: the built-in configuration */
+    struct hg_conf_overrides overrides;
+    bool take_over; /* from the process that runs */
+    char **argv;    /* for starting it again; lives as long as the process */
+};
+
 struct hg_process {
+    const struct hg_process_options *options;
     /* the configuration: housekeeping's, once the threads run */
     const char *conf_path;
     struct hg_conf_overrides overrides;
+    bool frozen;               /* a new process takes over: nothing is changed here any more */
     struct hg_conf *file;      /* as in the file */
     struct hg_state *state;    /* as set by opcode */
     struct hg_conf *effective; /* both together: what is in force */
@@ -61,13 +74,20 @@ struct hg_process {
     struct hg_timer tick_timer, drain_timer, hot_timer, gate_timer;
     uint64_t hot_begin_us; /* when the epoch of hot keys began */
     bool hot_prolonged;    /* it goes on longer, since nothing ran when it should have ended */
-    struct event signals[5];
+    struct event signals[6];
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
     size_t tick_room;
-    bool overcommitted; /* warned that reservations exceed the capacity */
-    bool draining;
-    uint64_t drain_until_us;
+    bool overcommitted;    /* warned that reservations exceed the capacity */
+    _Atomic bool draining; /* any thread may look: no new connections, and not ready any more */
+    bool end_asked;        /* by a signal */
+    uint64_t drain_hard_us, drain_until_us;
+    struct hg_letter drain_letter;
+    _Atomic bool drain_posted;
+    struct hg_inherit *inherit; /* while it is set up: sockets that it need not open */
+    struct hg_handover *handover;
+    bool took_over;         /* from another process */
+    struct hg_watch *watch; /* NULL: no watchdog */
 
     struct hg_loop house_loop; /* housekeeping's */
     struct hg_mailbox house;
@@ -83,7 +103,10 @@ struct hg_process {
 
 /* Reads the configuration, sets everything up, runs until a signal ends it, tears down in reverse.
    The exit status. Messages go to stderr before the log is open. */
-int hg_process_run(const char *conf_path, const struct hg_conf_overrides *overrides);
+int hg_process_run(const struct hg_process_options *options);
+
+/* process_signals.c: begins the same end as SIGTERM; from any thread. */
+void hg_process_ask_drain(struct hg_process *process);
 
 /* ---- publish.c: from settings to directories ---- */
 

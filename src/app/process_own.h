@@ -17,17 +17,33 @@ void hg_process_begin_ticks(struct hg_process *process);
 /* ---- process_signals.c: main thread ---- */
 
 HG_MUST_USE int hg_process_watch_signals(struct hg_process *process);
-/* Stops accepting, lets what is in flight end within drain_timeout_s, then stops the loop. A second
-   call ends the process at once, with status 1. */
+/* Stops accepting and lets what is in flight end within drain_timeout_s, then stops the loop. For
+   half of that time connections go on until their client waits for nothing; from then on nothing
+   more is carried out. A second call does nothing. */
 void hg_process_begin_drain(struct hg_process *process);
+
+/* ---- process_spawn.c: main thread ---- */
+
+/* Starts the program again, as it was started, to take over from this process. */
+void hg_process_spawn(struct hg_process *process);
+
+/* ---- process_watch.c: main thread ---- */
+
+/* Pings the service manager's watchdog, if it has one for this process, as long as all threads show
+   life. `predecessor`: see hg_notify_watchdog_us. 0 or -errno. */
+HG_MUST_USE int hg_process_begin_watch(struct hg_process *process, pid_t predecessor);
 
 /* ---- process_listen.c ---- */
 
 /* Room for the connections that the settings allow, as far as the limit of open files may be
    raised; warns if it may not. */
 void hg_process_raise_limit(const struct hg_conf *conf);
-/* Opens all listeners; nothing is accepted yet. 0, or -errno with a message printed. */
+/* Opens all listeners, or takes them out of process->inherit; nothing is accepted yet. 0, or -errno
+   with a message printed. */
 HG_MUST_USE int hg_process_listen(struct hg_process *process);
+/* What nobody wanted in process->inherit: of a parent an error, of a predecessor closed. After all
+   who listen. 0, or -EINVAL with a message printed. */
+HG_MUST_USE int hg_process_refuse_inherited(struct hg_process *process);
 
 /* ---- process_house.c ---- */
 

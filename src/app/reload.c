@@ -357,6 +357,10 @@ int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
     char why[4096];
     struct hg_author author = {who, "-"};
     struct hg_conf_errors errs;
+    if (process->frozen) {
+        *ret_why = strdup(hg_admin_frozen);
+        return -EBUSY;
+    }
     hg_conf_errors_init(&errs);
     int rc = reload(process, &author, NULL, &errs);
     if (rc != 0) {

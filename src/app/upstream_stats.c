@@ -93,11 +93,14 @@ void hg_upstream_remote_stats(const struct hg_upstream *upstream, struct hg_job 
     for (uint32_t i = 0; i < hg_upstream_count_servers(remote); i++) {
         const struct hg_server *server = &remote->servers[i];
         uint64_t sums[HG_UPSTREAM_STATS];
+        char error[HG_SERVER_ERROR_BYTES];
         sum_server(hg_impl_of(upstream), server->address, sums);
         snprintf(row, sizeof row, "%s:%u:address", name, i);
         hg_job_stat(job, row, "%s", server->address);
         snprintf(row, sizeof row, "%s:%u:state", name, i);
         hg_job_stat(job, row, "%s", hg_server_state(server));
+        snprintf(row, sizeof row, "%s:%u:last_error", name, i);
+        hg_job_stat(job, row, "%s", hg_server_last_error(server, error));
         for (unsigned s = 0; s < HG_UPSTREAM_STATS; s++) {
             snprintf(row, sizeof row, "%s:%u:%s", name, i, hg_upstream_stat_rows[s].name);
             hg_job_stat(job, row, "%llu", (unsigned long long)sums[s]);

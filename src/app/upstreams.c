@@ -161,6 +161,20 @@ static uint32_t max_frame_bytes(const struct hg_impl *impl)
                              : (uint32_t)impl->process->file->max_frame_bytes;
 }
 
+/* What the group `tls` says; the texts are the configuration's. */
+static struct hg_uptls_conf uptls_conf(const struct hg_conf_upstream_tls *tls)
+{
+    return (struct hg_uptls_conf){
+        .tls = {.certificate = tls->certificate,
+                .key = tls->key,
+                .ca = tls->ca,
+                .peer = tls->verify ? HG_TLS_PEER_REQUIRED : HG_TLS_PEER_IGNORED,
+                .min_version =
+                    tls->min_version == HG_CONF_TLS_VERSION_1_3 ? HG_TLS_1_3 : HG_TLS_1_2},
+        .server_name = tls->server_name,
+    };
+}
+
 static void fill_remote(struct hg_remote_conf *to, const struct hg_impl *impl,
                         const struct hg_conf_upstream *conf)
 {
@@ -218,8 +232,13 @@ static int share_remote(struct hg_impl *impl, struct hg_parts *parts,
 {
     struct hg_ring_server *servers = calloc(conf->servers_count, sizeof *servers);
     struct hg_remote_conf to;
+    struct hg_uptls_conf uptls;
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
     fill_remote(&to, impl, conf);
+    if (conf->tls_count > 0) {
+        uptls = uptls_conf(conf->tls);
+        to.tls = &uptls;
+    }
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
         servers[i] = (struct hg_ring_server){conf->servers[i].address.text,
                                              (uint32_t)conf->servers[i].weight};
@@ -249,6 +268,7 @@ static int share_embedded(struct hg_impl *impl, struct hg_parts *parts,
         .sync = (enum hg_embedded_sync)conf->sync,
         .writing = HG_EMBEDDED_WRITING_AUTO,
         .workers = impl->process->front.worker_count,
+        .evict = conf->embedded_when_full == HG_CONF_WHEN_FULL_EVICT,
         .max_bytes = conf->embedded_max_bytes,
         .max_value_bytes = max_value_bytes(impl),
         .timeout_us = file->request_deadline_ms * 1000,
@@ -388,6 +408,23 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     return rc;
 }
 
+/* Certificates that were written anew under the same names are used by connections made from now
+   on. */
+static void renew_tls(const struct hg_generation *generation, const struct hg_conf_upstream *conf)
+{
+    const struct hg_upstream_shared *remote = hg_parts_of(generation)->remote;
+    const char *name = generation->upstream->name;
+    char why[HG_TLS_WHY_BYTES];
+    if (remote == NULL || remote->uptls == NULL || conf->tls_count == 0)
+        return;
+    const struct hg_uptls_conf uptls = uptls_conf(conf->tls);
+    int rc = hg_uptls_renew(remote->uptls, &uptls, why);
+    if (rc > 0)
+        hg_log_info("upstream=%s msg=\"new connections use the new certificates\"", name);
+    else if (rc < 0)
+        hg_log_error("upstream=%s msg=\"the old certificates stay: %s\"", name, why);
+}
+
 void hg_upstream_update(struct hg_generation *generation, const struct hg_conf_upstream *conf)
 {
     struct hg_upstream *upstream = generation->upstream;
@@ -400,6 +437,10 @@ void hg_upstream_update(struct hg_generation *generation, const struct hg_conf_u
     if (remote != NULL && hg_identities_set_password(&remote->identities, conf->password) != 0)
         hg_log_error("upstream=%s msg=\"no memory for the new password: the old one stays\"",
                      upstream->name);
+    renew_tls(generation, conf);
+    if (hg_parts_of(generation)->embedded != NULL)
+        hg_embedded_set_evict(hg_parts_of(generation)->embedded,
+                              conf->embedded_when_full == HG_CONF_WHEN_FULL_EVICT);
     upstream->is_plain = conf->redis_layout == HG_CONF_LAYOUT_PLAIN;
     atomic_store(&upstream->allow_flush, conf->allow_flush);
     atomic_store(&upstream->miss_on_fault, conf->multiget_backend_error == HG_CONF_MULTIGET_MISS);

@@ -40,6 +40,7 @@ struct hg_embedded_options {
     enum hg_embedded_sync sync;
     enum hg_embedded_writing writing;
     unsigned workers;
+    bool evict;         /* when the quota is reached: items go; otherwise sets are refused */
     uint64_t max_bytes; /* quota, at least 1 MiB; the file may grow to twice that and a reserve */
     uint32_t max_value_bytes;
     uint64_t timeout_us;           /* a write that is not committed by then is answered so */
@@ -72,6 +73,9 @@ HG_MUST_USE int hg_embedded_tenant_delete(struct hg_embedded_shared *shared, uin
 /* Calls fn for every tenant of the file, which must not call back into the store. Any thread. */
 void hg_embedded_tenant_each(struct hg_embedded_shared *shared,
                              void (*fn)(void *arg, const char *name, uint32_t id), void *arg);
+
+/* Changes options.evict; any thread. */
+void hg_embedded_set_evict(struct hg_embedded_shared *shared, bool evict);
 
 /* Any thread. */
 void hg_embedded_stats_read(struct hg_embedded_shared *shared, struct hg_embedded_stats *ret);

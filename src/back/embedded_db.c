@@ -11,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "back/embedded_check.h"
 #include "base/log.h"
-
-#define FORMAT_NAME "HGES"
 
 static int HG_PRINTF(4, 5) fail(int rc, char *error, size_t error_bytes, const char *fmt, ...)
 {
@@ -118,10 +117,11 @@ enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, 
     struct hg_embedded_usage usage;
     hg_embedded_usage(db, txn, &usage);
     if (key_bytes + record_bytes <= db->node_max_bytes)
-        return usage.used_bytes < db->max_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
+        return usage.used_bytes < db->limit_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
     /* It gets pages of its own, which must lie side by side: LMDB may still find the map full. */
-    return usage.used_bytes + record_bytes + db->page_bytes <= db->max_bytes ? HG_EMBEDDED_ROOM_YES
-                                                                             : HG_EMBEDDED_ROOM_NO;
+    return usage.used_bytes + record_bytes + db->page_bytes <= db->limit_bytes
+               ? HG_EMBEDDED_ROOM_YES
+               : HG_EMBEDDED_ROOM_NO;
 }
 
 /* Name of the file, and the lock that keeps a second process out. */
@@ -144,7 +144,7 @@ static int claim_file(struct hg_embedded_db *db, const struct hg_embedded_db_opt
     if (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0)
         return fail(-EBUSY, error, error_bytes, "cannot open '%s': another process uses it",
                     db->path);
-    return 0;
+    return hg_embedded_check_quickly(db->lock_fd, db->path, error, error_bytes);
 }
 
 /* The quota may have been larger when the file was written: the map then has to be, too. */
@@ -188,7 +188,7 @@ static int open_env(struct hg_embedded_db *db, const struct hg_embedded_db_optio
 /* Checks the format, or writes it into a new file; reads what the notes say of CAS. */
 static int read_notes(struct hg_embedded_db *db, MDB_txn *txn, char *error, size_t error_bytes)
 {
-    uint8_t format[8] = FORMAT_NAME;
+    uint8_t format[8] = HG_EMBEDDED_FORMAT_NAME;
     MDB_stat stat;
     MDB_val note;
     int rc = mdb_stat(txn, db->dbi, &stat);
@@ -202,7 +202,8 @@ static int read_notes(struct hg_embedded_db *db, MDB_txn *txn, char *error, size
         return fail(to_errno(rc), error, error_bytes, "cannot read '%s': %s", db->path,
                     mdb_strerror(rc));
     rc = hg_embedded_note_get(db, txn, 'F', HG_SPAN_NONE, &note);
-    if (rc != 0 || note.mv_size != sizeof format || memcmp(note.mv_data, FORMAT_NAME, 4) != 0)
+    if (rc != 0 || note.mv_size != sizeof format ||
+        memcmp(note.mv_data, HG_EMBEDDED_FORMAT_NAME, 4) != 0)
         return fail(-EINVAL, error, error_bytes, "'%s' is an LMDB file, but no embedded store",
                     db->path);
     uint32_t version = hg_get_u32((const uint8_t *)note.mv_data + 4);
@@ -260,7 +261,7 @@ int hg_embedded_db_open(struct hg_embedded_db *db, const struct hg_embedded_db_o
 {
     memset(db, 0, sizeof *db);
     db->lock_fd = -1;
-    db->max_bytes = options->max_bytes;
+    db->max_bytes = db->limit_bytes = options->max_bytes;
     if (options->max_bytes < HG_EMBEDDED_MAX_BYTES_MIN)
         return fail(-EINVAL, error, error_bytes, "a quota of %llu bytes is too small, %u is least",
                     (unsigned long long)options->max_bytes, HG_EMBEDDED_MAX_BYTES_MIN);

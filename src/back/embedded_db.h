@@ -24,6 +24,7 @@
 #include "base/attr.h"
 
 #define HG_EMBEDDED_FORMAT        1
+#define HG_EMBEDDED_FORMAT_NAME   "HGES"
 #define HG_EMBEDDED_CAS_STEP      (1u << 20) /* CAS values between two notes of the ceiling */
 #define HG_EMBEDDED_RESERVE_MIN   (16u << 20)
 #define HG_EMBEDDED_MAX_BYTES_MIN (1u << 20)
@@ -45,7 +46,8 @@ struct hg_embedded_db {
     uint32_t page_bytes;
     uint32_t node_max_bytes; /* key and record together above this take pages of their own */
     uint64_t max_bytes, map_bytes;
-    uint64_t cas_last; /* newest CAS handed out */
+    uint64_t limit_bytes; /* what a put heeds: the quota, less what it may take beyond */
+    uint64_t cas_last;    /* newest CAS handed out */
     uint64_t cas_ceiling, cas_ceiling_next;
     _Atomic uint64_t published; /* commits so far: a reader with an older number renews */
 };

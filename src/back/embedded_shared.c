@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "back/embedded_copy.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -53,6 +54,12 @@ void hg_embedded_sweeper_stop(struct hg_embedded_shared *shared)
 }
 
 /* --- who carries out batches --- */
+
+/* A copy of the file holds on to pages that the writer needs: it has to go. */
+static bool on_map_full(struct hg_embedded_writer *writer)
+{
+    return hg_embedded_copy_give_way(HG_CONTAINER_OF(writer, struct hg_embedded_shared, writer));
+}
 
 /* The worker writes itself: the batch is at home. */
 static void done_inline(struct hg_embedded_writer *writer, struct hg_embedded_batch *batch)
@@ -269,8 +276,7 @@ static void close_file(struct hg_embedded_shared *shared)
     free(shared->where);
 }
 
-static void init_writer(struct hg_embedded_shared *shared,
-                        const struct hg_embedded_options *options)
+static int init_writer(struct hg_embedded_shared *shared, const struct hg_embedded_options *options)
 {
     struct hg_embedded_writer *writer = &shared->writer;
     hg_embedded_writer_init(writer, &shared->db, &shared->tenants, &shared->writer_counters);
@@ -278,13 +284,17 @@ static void init_writer(struct hg_embedded_shared *shared,
     writer->wall_s = shared->wall_s;
     writer->wall_arg = shared->wall_arg;
     writer->done = done_inline;
+    writer->on_map_full = on_map_full;
+    hg_embedded_set_evict(shared, options->evict);
+    return hg_embedded_evict_init(&writer->evict, &shared->db);
 }
 
 int hg_embedded_open(const struct hg_embedded_options *options, struct hg_embedded_shared **ret,
                      char *error, size_t error_bytes)
 {
     struct hg_embedded_shared *shared = calloc(1, sizeof *shared);
-    if (shared == NULL || pthread_mutex_init(&shared->lock, NULL) != 0) {
+    if (shared == NULL || pthread_mutex_init(&shared->lock, NULL) != 0 ||
+        pthread_mutex_init(&shared->copy_lock, NULL) != 0) {
         snprintf(error, error_bytes, "out of memory");
         free(shared);
         return -ENOMEM;
@@ -297,17 +307,18 @@ int hg_embedded_open(const struct hg_embedded_options *options, struct hg_embedd
     shared->wall_arg = options->wall_arg;
     int rc = open_file(shared, options, error, error_bytes);
     if (rc != 0) {
+        pthread_mutex_destroy(&shared->copy_lock);
         pthread_mutex_destroy(&shared->lock);
         free(shared);
         return rc;
     }
-    init_writer(shared, options);
-    if (!shared->inline_writer)
+    rc = init_writer(shared, options);
+    if (rc == 0 && !shared->inline_writer)
         rc = start_writer(shared);
     if (rc == 0 && shared->sync == HG_EMBEDDED_SYNC_SECOND)
         rc = start_syncer(shared);
     if (rc != 0) {
-        snprintf(error, error_bytes, "cannot start the threads of '%s': %s", shared->db.path,
+        snprintf(error, error_bytes, "cannot start the writer of '%s': %s", shared->db.path,
                  strerror(-rc));
         hg_embedded_close(shared);
         return rc;
@@ -324,6 +335,7 @@ void hg_embedded_close(struct hg_embedded_shared *shared)
     stop_syncer(shared);
     hg_embedded_writer_fini(&shared->writer);
     close_file(shared);
+    pthread_mutex_destroy(&shared->copy_lock);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
 }
@@ -344,6 +356,11 @@ void hg_embedded_tenant_each(struct hg_embedded_shared *shared,
                              void (*fn)(void *arg, const char *name, uint32_t id), void *arg)
 {
     hg_embedded_tenants_each(&shared->tenants, fn, arg);
+}
+
+void hg_embedded_set_evict(struct hg_embedded_shared *shared, bool evict)
+{
+    atomic_store_explicit(&shared->writer.evict.wanted, evict, memory_order_relaxed);
 }
 
 bool hg_embedded_writes_inline(const struct hg_embedded_shared *shared)

@@ -36,6 +36,9 @@ struct hg_embedded_shared {
     struct hg_list stores;            /* the workers' */
     struct hg_embedded_counters past; /* of stores that were freed */
 
+    pthread_mutex_t copy_lock;
+    struct hg_embedded_copy *copy; /* that is being made or read; under copy_lock; or NULL */
+
     struct hg_timer sweep_timer; /* on the loop that the writer runs on */
     /* the writer thread */
     pthread_t thread;

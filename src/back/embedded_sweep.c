@@ -59,7 +59,7 @@ static bool choose_pass(struct hg_embedded_writer *writer, uint64_t now_s)
     return true;
 }
 
-static bool is_dead(struct hg_embedded_writer *writer, MDB_val key, MDB_val record)
+bool hg_embedded_sweep_is_dead(struct hg_embedded_writer *writer, MDB_val key, MDB_val record)
 {
     struct hg_item item;
     struct hg_embedded_tenant *tenant =
@@ -101,7 +101,7 @@ static int walk(struct hg_embedded_writer *writer, uint8_t ret_key[HG_EMBEDDED_K
             *ret_key_len = (uint32_t)key.mv_size;
             break;
         }
-        if (is_dead(writer, key, record)) {
+        if (hg_embedded_sweep_is_dead(writer, key, record)) {
             rc = mdb_cursor_del(cursor, 0);
             ++*ret_dead;
         }
@@ -150,17 +150,46 @@ static int sweep_some(struct hg_embedded_writer *writer)
     return 0;
 }
 
+/* A cache whose quota is smaller than it was: some of what is too much goes, in its own
+   transaction. */
+static int shrink_some(struct hg_embedded_writer *writer)
+{
+    static const MDB_val none = {0, NULL};
+    int rc = hg_embedded_writer_begin(writer, 0);
+    if (rc != 0)
+        return rc;
+    writer->evict.left = HG_EMBEDDED_SWEEP_RECORDS;
+    while (rc == 0 && hg_embedded_evict_is_over(writer))
+        rc = hg_embedded_evict_some(writer, none);
+    if (rc == MDB_NOTFOUND)
+        rc = 0;
+    if (rc != 0) {
+        hg_embedded_writer_abort(writer);
+        return rc;
+    }
+    bool some = writer->evict.evicted + writer->evict.evicted_expired > 0;
+    writer->sweep.over = some && hg_embedded_evict_is_over(writer);
+    if (some)
+        return hg_embedded_writer_commit(writer);
+    hg_embedded_writer_abort(writer);
+    return 0;
+}
+
 uint64_t hg_embedded_sweep_step(struct hg_embedded_writer *writer)
 {
     struct hg_embedded_sweep *sweep = &writer->sweep;
     uint64_t now_s = writer->wall_s(writer->wall_arg);
     bool flush_due = writer->next_flush_s != 0 && now_s >= writer->next_flush_s;
-    if (!sweep->passing && !flush_due && !choose_pass(writer, now_s))
+    bool wanted = atomic_load_explicit(&writer->evict.wanted, memory_order_relaxed);
+    if (wanted != writer->evict.was_wanted)
+        sweep->over = writer->evict.was_wanted = wanted;
+    bool idle = !sweep->passing && !flush_due && !choose_pass(writer, now_s);
+    if (idle && !sweep->over)
         return HG_EMBEDDED_SWEEP_IDLE_US;
-    int rc = hg_embedded_writer_begin(writer, 0);
-    if (rc == 0 && !sweep->passing)
+    int rc = idle ? shrink_some(writer) : hg_embedded_writer_begin(writer, 0);
+    if (rc == 0 && !idle && !sweep->passing)
         rc = hg_embedded_writer_commit(writer);
-    else if (rc == 0)
+    else if (rc == 0 && !idle)
         rc = sweep_some(writer);
     if (rc != 0) {
         hg_log_warn("store=%s msg=\"the sweeper cannot write: %s\"", writer->db->path,

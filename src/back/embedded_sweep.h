@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "back/embedded_record.h"
+#include "base/attr.h"
 
 #define HG_EMBEDDED_SWEEP_RECORDS 512
 #define HG_EMBEDDED_SWEEP_STEP_US 10000   /* between steps of a pass: at most ~50,000 records/s */
@@ -22,6 +23,7 @@ struct hg_embedded_writer;
 
 struct hg_embedded_sweep {
     bool passing;
+    bool over;              /* a cache that may be above its quota */
     bool wanted;            /* some tenant has its `sweep` set */
     uint32_t tenant_id;     /* the pass is over this one; 0: over all */
     uint32_t budget;        /* records of the next step; less after a failure */
@@ -39,6 +41,10 @@ static inline void hg_embedded_sweep_note(struct hg_embedded_sweep *sweep, uint6
     if (expiry_s != 0 && expiry_s < sweep->next_expiry_s)
         sweep->next_expiry_s = expiry_s;
 }
+
+/* Is the record one that readers do not see any more? In the writer's transaction. */
+HG_MUST_USE bool hg_embedded_sweep_is_dead(struct hg_embedded_writer *writer, MDB_val key,
+                                           MDB_val record);
 
 /* One step; microseconds until the next. */
 uint64_t hg_embedded_sweep_step(struct hg_embedded_writer *writer);

@@ -12,6 +12,7 @@
 #define REFUSAL_TEXT   160
 #define TRIES_LEFT_OUT 31
 #define SPLITS_MAX     8
+#define EVICT_TRIES    24 /* to put a small record into the pages that are there */
 
 void hg_embedded_writer_init(struct hg_embedded_writer *writer, struct hg_embedded_db *db,
                              struct hg_embedded_tenants *tenants,
@@ -29,6 +30,7 @@ void hg_embedded_writer_fini(struct hg_embedded_writer *writer)
 {
     free(writer->scratch);
     writer->scratch = NULL;
+    hg_embedded_evict_fini(&writer->evict);
 }
 
 /* The flush of `tenant` in this transaction; taken back if it does not commit. */
@@ -74,6 +76,7 @@ int hg_embedded_writer_begin(struct hg_embedded_writer *writer, uint64_t cas_cou
     writer->refused = 0;
     writer->roomy = false;
     writer->now_s = writer->wall_s(writer->wall_arg);
+    hg_embedded_evict_begin(writer);
     int rc = mdb_txn_begin(writer->db->env, NULL, 0, &writer->txn);
     if (rc != 0) {
         writer->txn = NULL;
@@ -136,6 +139,9 @@ int hg_embedded_writer_commit(struct hg_embedded_writer *writer)
     atomic_fetch_add_explicit(&writer->db->published, 1, memory_order_release);
     hg_counter_add(&writer->counters->commits, 1);
     hg_counter_add(&writer->counters->refused_full, writer->refused);
+    hg_counter_add(&writer->counters->evicted, writer->evict.evicted);
+    hg_counter_add(&writer->counters->evicted_bytes, writer->evict.evicted_bytes);
+    hg_counter_add(&writer->counters->evicted_expired, writer->evict.evicted_expired);
     return 0;
 }
 
@@ -208,24 +214,27 @@ static bool reserve_scratch(struct hg_embedded_writer *writer, size_t bytes)
     return true;
 }
 
-/* Puts the outcome's item. What contains the old value is put together first: it lies in a page
-   that the put may move or reuse. */
-static int put_record(struct hg_embedded_writer *writer, MDB_val key,
-                      const struct hg_item_outcome *outcome, bool has_old_value)
+/* Puts the record together outside of the file. */
+static int build_record(struct hg_embedded_writer *writer, const struct hg_item_outcome *outcome)
 {
-    size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
-    MDB_val record = {bytes, NULL};
-    if (has_old_value) {
-        if (!reserve_scratch(writer, bytes))
-            return ENOMEM;
-        hg_embedded_record_head(writer->scratch, &outcome->item);
-        hg_item_outcome_copy(outcome, writer->scratch + HG_EMBEDDED_RECORD_HEAD);
+    if (!reserve_scratch(writer, HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome)))
+        return ENOMEM;
+    hg_embedded_record_head(writer->scratch, &outcome->item);
+    hg_item_outcome_copy(outcome, writer->scratch + HG_EMBEDDED_RECORD_HEAD);
+    return 0;
+}
+
+/* Puts the outcome's item; `built`: build_record has been called. */
+static int put_record(struct hg_embedded_writer *writer, MDB_val key,
+                      const struct hg_item_outcome *outcome, bool built)
+{
+    MDB_val record = {HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome), NULL};
+    if (built)
         record.mv_data = writer->scratch;
-    }
-    int rc = mdb_put(writer->txn, writer->db->dbi, &key, &record, has_old_value ? 0 : MDB_RESERVE);
+    int rc = mdb_put(writer->txn, writer->db->dbi, &key, &record, built ? 0 : MDB_RESERVE);
     if (rc != 0)
         return rc;
-    if (!has_old_value) {
+    if (!built) {
         hg_embedded_record_head(record.mv_data, &outcome->item);
         hg_item_outcome_copy(outcome, (uint8_t *)record.mv_data + HG_EMBEDDED_RECORD_HEAD);
     }
@@ -248,7 +257,7 @@ static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val
     if (old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
         bytes <= old.mv_size)
         return HG_EMBEDDED_ROOM_YES;
-    if (room == HG_EMBEDDED_ROOM_TRY && writer->tries_left_out > 0) {
+    if (writer->tries_left_out > 0 && (writer->evict.on || room == HG_EMBEDDED_ROOM_TRY)) {
         writer->tries_left_out--;
         return HG_EMBEDDED_ROOM_NO;
     }
@@ -257,7 +266,7 @@ static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val
 
 /* Puts the outcome's item if that takes no further page. */
 static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
-                          const struct hg_item_outcome *outcome, bool has_old_value, bool *ret_fits)
+                          const struct hg_item_outcome *outcome, bool built, bool *ret_fits)
 {
     struct hg_embedded_usage before, after;
     MDB_txn *group = writer->txn;
@@ -267,7 +276,7 @@ static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
         writer->txn = group;
         return rc;
     }
-    rc = put_record(writer, key, outcome, has_old_value);
+    rc = put_record(writer, key, outcome, built);
     hg_embedded_usage(writer->db, writer->txn, &after);
     *ret_fits = rc == 0 && after.used_bytes <= before.used_bytes;
     if (*ret_fits)
@@ -277,6 +286,42 @@ static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
     writer->txn = group;
     writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
     return rc;
+}
+
+/* Evicts until the record, which is built, fits and is put. */
+static int evict_and_put(struct hg_embedded_writer *writer, MDB_val key,
+                         const struct hg_item_outcome *outcome, bool *ret_fits)
+{
+    struct hg_embedded_evict *evict = &writer->evict;
+    size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
+    size_t needs = key.mv_size + bytes;
+    int rc = bytes + writer->db->page_bytes > writer->db->limit_bytes ? MDB_NOTFOUND : 0;
+    unsigned tries = 0;
+    *ret_fits = false;
+    while (rc == 0 && !*ret_fits && tries < EVICT_TRIES) {
+        enum hg_embedded_room room =
+            hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, 0);
+        if (room == HG_EMBEDDED_ROOM_YES) {
+            rc = put_record(writer, key, outcome, true);
+            *ret_fits = rc == 0;
+        } else if (room == HG_EMBEDDED_ROOM_NO || evict->credit < needs) {
+            rc = hg_embedded_evict_some(writer, key);
+        } else {
+            rc = try_put_record(writer, key, outcome, true, ret_fits);
+            if (rc == 0 && !*ret_fits)
+                rc = hg_embedded_evict_near(writer, key, bytes, tries >= EVICT_TRIES / 2);
+            if (rc == MDB_NOTFOUND) {
+                /* All beside it is young: whole pages of old ones have to go. */
+                evict->credit = 0;
+                rc = 0;
+            }
+            tries++;
+        }
+    }
+    if (*ret_fits)
+        evict->credit -= needs < evict->credit ? needs : evict->credit;
+    writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
+    return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
 /* Copies what get-and-touch found, before the put moves it. */
@@ -301,13 +346,21 @@ static int do_store(struct hg_embedded_writer *writer, struct hg_embedded_batch 
     enum hg_embedded_room room =
         touch ? HG_EMBEDDED_ROOM_YES : room_for(writer, key, outcome, old_bytes);
     bool fits = room != HG_EMBEDDED_ROOM_NO;
+    bool evicts = !fits || room == HG_EMBEDDED_ROOM_TRY ? writer->evict.on : false;
+    bool builds = touch || join || evicts;
     int rc = 0;
     if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
         return ENOMEM;
+    if (HG_UNLIKELY(builds))
+        rc = build_record(writer, outcome);
+    if (rc != 0)
+        return rc;
     if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
-        rc = put_record(writer, key, outcome, touch || join);
+        rc = put_record(writer, key, outcome, builds);
+    else if (evicts && writer->tries_left_out == 0)
+        rc = evict_and_put(writer, key, outcome, &fits);
     else if (room == HG_EMBEDDED_ROOM_TRY)
-        rc = try_put_record(writer, key, outcome, touch || join, &fits);
+        rc = try_put_record(writer, key, outcome, builds, &fits);
     if (rc != 0)
         return rc;
     if (!fits) {
@@ -453,7 +506,14 @@ void hg_embedded_writer_run(struct hg_embedded_writer *writer)
         } while (end != NULL && ops + end->count <= HG_EMBEDDED_GROUP_OPS &&
                  bytes + end->bytes <= HG_EMBEDDED_GROUP_BYTES);
         writer->first = end;
-        if (run_group(writer, first, end, ops, bytes) != 0)
+        int rc = run_group(writer, first, end, ops, bytes);
+        if (HG_UNLIKELY(rc == MDB_MAP_FULL) && writer->on_map_full != NULL &&
+            writer->on_map_full(writer)) {
+            for (struct hg_embedded_batch *batch = first; batch != end; batch = batch->next)
+                hg_embedded_batch_drop_answers(batch);
+            rc = run_group(writer, first, end, ops, bytes);
+        }
+        if (HG_UNLIKELY(rc != 0))
             retry_one_by_one(writer, first, end);
         hg_counter_add(&writer->counters->groups, 1);
         hg_counter_add(&writer->counters->group_ops, ops);

@@ -11,11 +11,13 @@
 // At the quota a small record may still fit into a page that is there: pages do not become free
 // before nearly all that is in them has been deleted. So it is put in a nested transaction, which
 // is undone if it took another page. That costs much more than a put, so after a failure the next
-// ones are refused unseen, until something has been removed.
+// ones are refused unseen, until something has been removed. A store that evicts removes something
+// itself and tries again (embedded_evict.h).
 #ifndef HG_BACK_EMBEDDED_WRITER_H
 #define HG_BACK_EMBEDDED_WRITER_H
 
 #include "back/embedded_batch.h"
+#include "back/embedded_evict.h"
 #include "back/embedded_stats.h"
 #include "back/embedded_sweep.h"
 #include "back/embedded_tenant.h"
@@ -33,10 +35,14 @@ struct hg_embedded_writer {
     /* The batch has been carried out; called on the writer's thread. */
     void (*done)(struct hg_embedded_writer *writer, struct hg_embedded_batch *batch);
 
+    /* LMDB finds no page left; true: pages may have become free, and it is worth another try. */
+    bool (*on_map_full)(struct hg_embedded_writer *writer);
+
     struct hg_embedded_batch *first, *last; /* the queue */
     uint8_t *scratch;                       /* where a value is put together */
     size_t scratch_bytes;
     struct hg_embedded_sweep sweep;
+    struct hg_embedded_evict evict;
     unsigned tries_left_out; /* at the quota: so many sets are refused before one is tried again */
     uint64_t next_flush_s;   /* no delayed flush is due before; 0: there is none */
 

@@ -31,6 +31,8 @@ struct hg_hub {
     struct hg_list dirty; /* hg_link.dirty_node */
     struct hg_list dead;  /* hg_link.node */
     uint64_t sent_turn;   /* the last turn whose sending is over */
+    uint64_t shake_turn;  /* the turn in which `shakes` steps of TLS handshakes were made */
+    uint32_t shakes;
     struct hg_hook send_hook, cleanup_hook;
 };
 

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect
     hg_out_init(&link->out, hub->outs);
     hg_list_init(&link->dirty_node);
     hg_list_init(&link->node);
+    hg_hub_wake_init(&link->wake, hg_link_on_wake);
     return link;
 }
 
@@ -72,6 +74,8 @@ static void close_socket(struct hg_link *link)
         event_del(&link->read_event);
     if (event_initialized(&link->write_event))
         event_del(&link->write_event);
+    hg_tls_free(link->tls);
+    link->tls = NULL;
     close(link->fd);
     link->fd = -1;
 }
@@ -81,8 +85,13 @@ void hg_link_end(struct hg_link *link, enum hg_link_why why, int error)
     if (link->state == HG_LINK_DEAD)
         return;
     enum hg_link_state was = link->state;
+    if (HG_UNLIKELY(was == HG_LINK_CONNECTING && link->tls != NULL && why == HG_LINK_NO_CONNECT)) {
+        hg_link_tls_tell(link, error == -ETIMEDOUT ? "no answer in time" : strerror(-error));
+        why = HG_LINK_TLS_FAILED;
+    }
     link->state = HG_LINK_DEAD;
     hg_list_remove(&link->dirty_node);
+    hg_list_remove(&link->wake.node);
     close_socket(link);
     link->owner->on_end(link, was, why, error);
     assert(link->head == link->tail);
@@ -93,8 +102,30 @@ void hg_link_end(struct hg_link *link, enum hg_link_why why, int error)
     hg_list_append(&link->hub->dead, &link->node);
 }
 
-/* Says what makes the connection link->identity's; READY at once if nothing is to be said. */
-static void log_in(struct hg_link *link, bool rebind)
+const char *hg_link_end_text(const struct hg_link *link, enum hg_link_why why, int error,
+                             char out[HG_LINK_WHY_BYTES])
+{
+    static const char *const texts[] = {
+        [HG_LINK_REFUSED] = "cannot connect",
+        [HG_LINK_NO_CONNECT] = "cannot connect",
+        [HG_LINK_TLS_FAILED] = "TLS failed",
+        [HG_LINK_REJECTED] = "cannot log in",
+        [HG_LINK_CLOSED] = "connection lost",
+        [HG_LINK_GARBAGE] = "connection closed for a bad reply",
+        [HG_LINK_SILENT] = "connection closed, the server is silent",
+        [HG_LINK_MEMORY] = "connection closed, memory is out",
+        [HG_LINK_LET_GO] = "connection closed",
+    };
+    bool is_told =
+        why == HG_LINK_NO_CONNECT || why == HG_LINK_TLS_FAILED || why == HG_LINK_REJECTED;
+    const char *more = is_told && link->denial[0] != '\0' ? link->denial
+                       : error == 0                       ? "end of stream"
+                                                          : strerror(-error);
+    snprintf(out, HG_LINK_WHY_BYTES, "%s: %s", texts[why], more);
+    return out;
+}
+
+void hg_link_log_in(struct hg_link *link, bool rebind)
 {
     link->heard_us = link->hub->loop->now_us;
     if (!rebind && hg_link_takes_early(link)) {
@@ -119,7 +150,7 @@ void hg_link_rebind(struct hg_link *link, const struct hg_identity *identity)
     assert(link->state == HG_LINK_READY && link->head == link->tail);
     link->identity = identity;
     link->probe = false;
-    log_in(link, true);
+    hg_link_log_in(link, true);
 }
 
 /* The socket is connected. */
@@ -132,7 +163,10 @@ static void come_up(struct hg_link *link)
         hg_link_end(link, HG_LINK_MEMORY, -ENOMEM);
         return;
     }
-    log_in(link, false);
+    if (link->uptls != NULL)
+        hg_link_tls_begin(link);
+    else
+        hg_link_log_in(link, false);
 }
 
 static bool set_socket(struct hg_link *link, int fd)
@@ -145,11 +179,9 @@ static bool set_socket(struct hg_link *link, int fd)
     return false;
 }
 
-/* All addresses failed, the last of them with `error`. */
-static void connect_failed(struct hg_link *link, int error)
+static enum hg_link_why why_of(int error)
 {
-    bool refused = error == -ECONNREFUSED || error == -ENOENT;
-    hg_link_end(link, refused ? HG_LINK_REFUSED : HG_LINK_NO_CONNECT, error);
+    return error == -ECONNREFUSED || error == -ENOENT ? HG_LINK_REFUSED : HG_LINK_NO_CONNECT;
 }
 
 /* Tries one address after the other, until one answers, or will later. */
@@ -171,7 +203,18 @@ static void connect_next(struct hg_link *link)
             hg_link_end(link, HG_LINK_MEMORY, -ENOMEM);
         return;
     }
-    connect_failed(link, error);
+    hg_link_end(link, why_of(error), error);
+}
+
+void hg_link_try_next(struct hg_link *link, enum hg_link_why why, int error)
+{
+    if (link->addrs == NULL || ++link->tried >= link->addrs->count) {
+        hg_link_end(link, why, error);
+        return;
+    }
+    link->denial[0] = '\0';
+    close_socket(link);
+    connect_next(link);
 }
 
 void hg_link_connect(struct hg_link *link, const struct hg_addrs *addrs, bool probe)
@@ -193,7 +236,8 @@ void hg_link_flush(struct hg_link *link)
     if (link->blocked || link->state == HG_LINK_CONNECTING || link->state == HG_LINK_DEAD)
         return;
     size_t before = link->out.bytes;
-    int rc = hg_out_flush(&link->out, link->fd);
+    int rc = HG_LIKELY(link->tls == NULL) ? hg_out_flush(&link->out, link->fd)
+                                          : hg_tls_flush(link->tls, &link->out);
     hg_upstream_count(link->counters, HG_UPSTREAM_BYTES_OUT, before - link->out.bytes);
     if (HG_LIKELY(rc == 0)) {
         link->large_out = false;
@@ -213,15 +257,13 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     struct hg_link *link = arg;
     hg_loop_stamp(link->hub->loop);
     if (link->state == HG_LINK_CONNECTING) {
-        int error = hg_sock_error(fd);
-        if (error == 0) {
+        int error = link->tls != NULL ? 0 : hg_sock_error(fd);
+        if (error != 0)
+            hg_link_try_next(link, why_of(error), error);
+        else if (link->tls != NULL)
+            hg_link_tls_step(link);
+        else
             come_up(link);
-        } else if (++link->tried < link->addrs->count) {
-            close_socket(link);
-            connect_next(link);
-        } else {
-            connect_failed(link, error);
-        }
         return;
     }
     link->blocked = false;

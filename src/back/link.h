@@ -1,8 +1,8 @@
 // link - one pipelined connection to a server
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   CONNECTING ─► [HANDSHAKE: login, probe] ─► READY ─► [DRAINING] ─► DEAD, freed after the turn
-//                          └────── rebind, when empty ──┘
+//   CONNECTING, [TLS] ─► [HANDSHAKE: login, probe] ─► READY ─► [DRAINING] ─► DEAD, freed after the
+//                                  └── rebind, when empty ──┘                       turn
 //
 //   slots:   head                                tail     ring of 2^n, sequence number = opaque
 //             ▼                                   ▼
@@ -17,6 +17,9 @@
 // meets another request. What is left of an incomplete reply waits in a blob of the reply's exact
 // size, which the result then refers to.
 //
+// With link->uptls set, TLS lies between link and socket: whatever is encoded and parsed is the
+// same, and to the rest of the world the link is CONNECTING until the server has proved who it is.
+//
 // The owner (back/pool) hears of every change; a link ends in hg_link_end only, where the owner
 // settles what is unanswered. Belongs to the worker's thread.
 #ifndef HG_BACK_LINK_H
@@ -24,6 +27,8 @@
 
 #include "back/link_types.h"
 #include "back/tie.h"
+
+#define HG_LINK_WHY_BYTES (HG_LINK_DENIAL_MAX + 64)
 
 /* NULL when memory is out. It is not connected yet. */
 HG_MUST_USE struct hg_link *hg_link_new(struct hg_hub *hub, const struct hg_dialect *dialect,
@@ -37,6 +42,9 @@ void hg_link_connect(struct hg_link *link, const struct hg_addrs *addrs, bool pr
 /* The same with a socket that is connected already. */
 void hg_link_adopt(struct hg_link *link, int fd, bool probe);
 void hg_link_end(struct hg_link *link, enum hg_link_why why, int error);
+/* Why it ended, in words: "cannot connect: Connection refused". */
+const char *hg_link_end_text(const struct hg_link *link, enum hg_link_why why, int error,
+                             char out[HG_LINK_WHY_BYTES]);
 /* Logs in as somebody else on the connection, which is READY and empty: on_ready or on_end follow.
    Only if the dialect can. */
 void hg_link_rebind(struct hg_link *link, const struct hg_identity *identity);

@@ -207,6 +207,8 @@ static ssize_t read_some(struct hg_link *link, bool *ret_filled)
         room = iov[0].iov_len;
     }
     ssize_t n;
+    if (HG_UNLIKELY(link->tls != NULL))
+        return hg_link_tls_read(link, iov, count, ret_filled);
     do {
         n = count == 1 ? recv(link->fd, iov[0].iov_base, iov[0].iov_len, 0)
                        : readv(link->fd, iov, count);
@@ -235,8 +237,11 @@ void hg_link_receive(struct hg_link *link)
         hg_upstream_count(link->counters, HG_UPSTREAM_LATE_REPLIES, tally.late);
     if (link->state == HG_LINK_DEAD)
         return;
+    if (HG_UNLIKELY(link->tls != NULL && n > 0 && filled))
+        hg_hub_wake_later(link->hub, &link->wake); /* what is decrypted already, no event tells */
     if (HG_UNLIKELY(n <= 0 && n != -EAGAIN)) {
-        hg_link_end(link, HG_LINK_CLOSED, (int)n);
+        bool is_refused = n == -EPROTO && link->tls != NULL && hg_link_tls_is_refused(link);
+        hg_link_end(link, is_refused ? HG_LINK_TLS_FAILED : HG_LINK_CLOSED, (int)n);
         return;
     }
     if (link->state == HG_LINK_DRAINING && link->head == link->tail)
@@ -251,5 +256,8 @@ void hg_link_on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     struct hg_link *link = arg;
     hg_loop_stamp(link->hub->loop);
-    hg_link_receive(link);
+    if (HG_UNLIKELY(link->state == HG_LINK_CONNECTING))
+        hg_link_tls_step(link);
+    else
+        hg_link_receive(link);
 }

@@ -13,6 +13,7 @@
 #include "back/hub.h"
 #include "back/store.h"
 #include "back/upstream_stats.h"
+#include "back/uptls.h"
 #include "base/attr.h"
 #include "core/balance_types.h"
 
@@ -20,8 +21,8 @@
 #define HG_LINK_LARGE_BYTES 65536 /* a value of this size holds up what is behind it */
 
 enum hg_link_state {
-    HG_LINK_CONNECTING,
-    HG_LINK_HANDSHAKE,
+    HG_LINK_CONNECTING, /* until the socket is connected and, with TLS, its handshake is over */
+    HG_LINK_HANDSHAKE,  /* the server's answers to login and probe are awaited */
     HG_LINK_READY,
     HG_LINK_DRAINING, /* takes nothing new, ends when all is answered */
     HG_LINK_DEAD
@@ -30,6 +31,7 @@ enum hg_link_state {
 enum hg_link_why {
     HG_LINK_REFUSED,    /* nobody listens there */
     HG_LINK_NO_CONNECT, /* the connection or the handshake failed otherwise */
+    HG_LINK_TLS_FAILED, /* link->denial says why */
     HG_LINK_REJECTED,   /* the server does not let this identity in */
     HG_LINK_CLOSED,     /* by the server, or broken on the way */
     HG_LINK_GARBAGE,    /* a reply that is none, or not the one expected */
@@ -95,6 +97,7 @@ struct hg_link {
     uint64_t bytes;     /* of requests without a reply */
     uint64_t expire_us; /* no call expires before */
     uint64_t heard_us;  /* last byte received, or the link stopped being idle */
+    struct hg_tls *tls; /* NULL: a plain connection */
     struct hg_out out;
     /* the rest */
     struct hg_blob *part; /* of a reply whose length is known; else what there is lies in `start` */
@@ -109,9 +112,12 @@ struct hg_link {
     struct hg_balance_conn conn; /* the owner's */
     uint32_t keepalive_s;
     const char *server;                  /* for results */
+    struct hg_uptls *uptls;              /* the owner's; NULL: no TLS */
+    const char *host;                    /* the owner's: whose certificate it must be */
+    struct hg_hub_wake wake;             /* goes on with TLS though no event will come */
     const struct hg_identity *identity;  /* the owner's; may be NULL */
     void *reader;                        /* the dialect's */
-    char denial[HG_LINK_DENIAL_MAX + 1]; /* what the server said when it refused the login */
+    char denial[HG_LINK_DENIAL_MAX + 1]; /* why the login was refused, or TLS failed */
     const struct hg_addrs *addrs;
     uint32_t tried; /* addresses that failed */
     int fd;

@@ -11,7 +11,8 @@ libback_a_SOURCES += \
 	src/back/hub.c src/back/hub.h \
 	src/back/identity.c src/back/identity.h \
 	src/back/lease.c src/back/lease.h \
-	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_types.h \
+	src/back/link.c src/back/link.h src/back/link_in.c src/back/link_in.h src/back/link_move.c src/back/link_tls.c \
+	src/back/link_types.h src/back/uptls.c src/back/uptls.h \
 	src/back/memcached.c src/back/memcached.h \
 	src/back/pool.c src/back/pool.h src/back/pool_in.h src/back/pool_links.c \
 	src/back/relay.c src/back/relay.h src/back/relay_owner.c src/back/relay_port.c src/back/relay_port.h \
@@ -29,6 +30,8 @@ libback_a_SOURCES += \
 # embedded
 libback_a_SOURCES += src/back/item.c src/back/item.h \
 	src/back/embedded.c src/back/embedded.h src/back/embedded_batch.c src/back/embedded_batch.h \
+	src/back/embedded_check.c src/back/embedded_check.h src/back/embedded_copy.c src/back/embedded_copy.h \
+	src/back/embedded_evict.c src/back/embedded_evict.h src/back/embedded_page.h \
 	src/back/embedded_db.c src/back/embedded_db.h src/back/embedded_range.c src/back/embedded_read.c \
 	src/back/embedded_record.h src/back/embedded_shared.c src/back/embedded_shared.h \
 	src/back/embedded_stats.def src/back/embedded_stats.h src/back/embedded_sweep.c \

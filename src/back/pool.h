@@ -69,6 +69,7 @@ struct hg_pool_conf {
     uint32_t share;     /* connections to a server that this worker may lease at most */
     uint32_t queue_max; /* calls that may wait, of each pool */
     uint32_t keepalive_s;
+    struct hg_uptls *uptls; /* NULL: plain connections */
     uint64_t connect_timeout_us;
     uint64_t queue_timeout_us;
     uint64_t idle_us;     /* an idle link is closed after so long */

@@ -71,6 +71,8 @@ struct hg_link *hg_pool_add_link(struct hg_pool *pool)
     if (link == NULL)
         return NULL;
     link->server = pool->server->address;
+    link->uptls = pool->conf->uptls;
+    link->host = pool->server->host;
     link->keepalive_s = pool->conf->keepalive_s;
     link->identity = pool->identity;
     link->pool_index = pool->link_count;
@@ -94,10 +96,13 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
 
 /* Connects pool->coming: at once if the address is known, else when its name has been looked up.
    While other links are up, where they lead to is good enough. After a failure a connection proves
-   little: a kernel makes them for a process that hangs. So it must answer something first. */
+   little: a kernel makes them for a process that hangs. So it must answer something first; and over
+   TLS in any case: that it wants another certificate than it was shown, or any, a server says (in
+   version 1.3) when the handshake is over. */
 static void connect_coming(struct hg_pool *pool)
 {
-    bool probe = pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt;
+    bool probe =
+        pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt || pool->conf->uptls != NULL;
     uint64_t now_us = pool->hub->loop->now_us;
     uint64_t since_us = now_us > ADDRS_FRESH_US ? now_us - ADDRS_FRESH_US : 0;
     pool->coming->probe = probe;

@@ -200,23 +200,17 @@ static struct hg_link *move_target(void *arg, const struct hg_call *call)
 static void log_end(const struct hg_pool *pool, const struct hg_link *link, enum hg_link_why why,
                     int error)
 {
-    static const char *const texts[] = {
-        [HG_LINK_REFUSED] = "cannot connect",
-        [HG_LINK_NO_CONNECT] = "cannot connect",
-        [HG_LINK_REJECTED] = "cannot log in",
-        [HG_LINK_CLOSED] = "connection lost",
-        [HG_LINK_GARBAGE] = "connection closed for a bad reply",
-        [HG_LINK_SILENT] = "connection closed, the server is silent",
-        [HG_LINK_MEMORY] = "connection closed, memory is out",
-        [HG_LINK_LET_GO] = "connection closed",
-    };
-    const char *why_text = error == 0 ? "end of stream" : strerror(-error);
-    if (why == HG_LINK_LET_GO)
-        hg_log_debug("upstream=%s server=%s msg=\"%s\"", pool->server->upstream,
-                     pool->server->address, texts[why]);
-    else
-        hg_log_info("upstream=%s server=%s unanswered=%u msg=\"%s: %s\"", pool->server->upstream,
-                    pool->server->address, hg_link_pending(link), texts[why], why_text);
+    char text[HG_LINK_WHY_BYTES];
+    if (why == HG_LINK_LET_GO) {
+        hg_log_debug("upstream=%s server=%s msg=\"connection closed\"", pool->server->upstream,
+                     pool->server->address);
+        return;
+    }
+    hg_link_end_text(link, why, error, text);
+    hg_log_info("upstream=%s server=%s unanswered=%u msg=\"%s\"", pool->server->upstream,
+                pool->server->address, hg_link_pending(link), text);
+    if (!link->live && why != HG_LINK_MEMORY)
+        hg_server_note_error(pool->server, text);
 }
 
 /* Tells breaker and counters how a link ended that the breaker knew of. `sent`: something was sent

@@ -122,11 +122,13 @@ static void begin(struct hg_quarantine *quarantine, struct hg_pool *pool)
         return;
     }
     link->server = domain->server->address;
+    link->uptls = domain->conf->uptls;
+    link->host = domain->server->host;
     link->keepalive_s = domain->conf->keepalive_s;
     link->identity = pool->identity;
     quarantine->link = link;
     quarantine->since_us = domain->hub->loop->now_us;
-    hg_link_connect(link, &quarantine->addrs, pool->in_doubt);
+    hg_link_connect(link, &quarantine->addrs, pool->in_doubt || link->uptls != NULL);
 }
 
 void hg_quarantine_prepare(struct hg_quarantine *quarantine, struct hg_pool *pool)
@@ -199,9 +201,12 @@ static void on_again(struct hg_link *link, struct hg_call *call, const struct hg
 
 /* Of one that has not come up. */
 static void account_not_made(struct hg_quarantine *quarantine, struct hg_pool *pool,
-                             const struct hg_link *link, enum hg_link_why why)
+                             const struct hg_link *link, enum hg_link_why why, int error)
 {
     struct hg_server *server = pool->server;
+    char text[HG_LINK_WHY_BYTES];
+    if (why != HG_LINK_LET_GO && why != HG_LINK_MEMORY)
+        hg_server_note_error(server, hg_link_end_text(link, why, error, text));
     if (why == HG_LINK_REJECTED) {
         hg_server_tell_abandoned(server, pool->worker, quarantine->coming_kind);
         memcpy(pool->denial, link->denial, sizeof pool->denial);
@@ -242,7 +247,7 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
     if (link->live)
         account_lost(pool, was, why, error);
     else
-        account_not_made(quarantine, pool, link, why);
+        account_not_made(quarantine, pool, link, why, error);
     show(quarantine);
     put_unit(quarantine);
     hg_domain_heed_breaker(domain);

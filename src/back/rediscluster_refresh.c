@@ -6,6 +6,7 @@
 // without an owner, an owner that is out. One worker asks; all copy.
 #include "back/rediscluster_in.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -84,11 +85,23 @@ static void publish(struct hg_rediscluster_store *store, const struct hg_slots *
     hg_rediscluster_adopt(store);
 }
 
+static struct hg_server *find_server(const struct hg_rediscluster_store *store, const char *address)
+{
+    const struct hg_upstream_shared *upstream = store->shared->upstream;
+    for (uint32_t i = 0; i < hg_upstream_count_servers(upstream); i++)
+        if (strcmp(upstream->servers[i].address, address) == 0)
+            return &upstream->servers[i];
+    return NULL;
+}
+
 static void on_asked(struct hg_slotsask *ask, const struct hg_slots *slots, const char *from,
                      const char *why)
 {
     struct hg_rediscluster_store *store = ask->asker;
     if (slots != NULL) {
+        struct hg_server *server = find_server(store, from);
+        if (server != NULL)
+            hg_server_note_error(server, "");
         publish(store, slots, from);
         return;
     }
@@ -98,6 +111,23 @@ static void on_asked(struct hg_slotsask *ask, const struct hg_slots *slots, cons
     hg_topology_tell_failed(&store->shared->topology, why);
     if (!hg_list_empty(&store->early))
         hg_hub_wake_later(&store->redis.remote.hub, &store->wake);
+}
+
+/* What the connections of a server would tell too, were there any: while nobody says who owns which
+   slots, none are made. */
+static void on_useless(struct hg_slotsask *ask, const char *candidate, const char *why,
+                       bool for_tls)
+{
+    const struct hg_rediscluster_store *store = ask->asker;
+    struct hg_server *server = find_server(store, candidate);
+    char text[HG_SERVER_ERROR_BYTES];
+    if (server == NULL)
+        return;
+    snprintf(text, sizeof text, "cannot ask for the slots: %.200s", why);
+    hg_server_note_error(server, text);
+    if (for_tls)
+        hg_upstream_count(&server->counters[store->redis.remote.worker], HG_UPSTREAM_TLS_FAILURES,
+                          1);
 }
 
 /* Whom to ask, best first: who was named last, members that are not out, the configuration's
@@ -179,7 +209,10 @@ int hg_rediscluster_refresh_init(struct hg_rediscluster_store *store,
     store->ask.loop = place->loop;
     store->ask.mailbox = place->mailbox;
     store->ask.resolver = store->shared->upstream->resolver;
+    store->ask.outs = place->outs;
+    store->ask.uptls = store->shared->upstream->uptls;
     store->ask.on_done = on_asked;
+    store->ask.on_useless = on_useless;
     store->ask.asker = store;
     store->rotation = place->worker;
     return hg_slotsask_init(&store->ask);

@@ -129,6 +129,7 @@ static void set_pool_conf(struct hg_remote *remote, const struct hg_remote_conf 
     pool->share = share > 0 ? share : 1;
     pool->queue_max = conf->pool_queue_max;
     pool->keepalive_s = conf->keepalive_s;
+    pool->uptls = remote->shared->uptls;
     pool->idle_us = (uint64_t)conf->pool_idle_timeout_s * 1000000;
     pool->min_hold_us = (uint64_t)conf->pool_min_hold_ms * 1000;
     set_times(pool, &conf->times);

@@ -3,6 +3,7 @@
 #include "back/server.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -45,11 +46,13 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
     server->named = hg_addr_parse(address, default_port, &server->addrs.list[0]) != 0;
     server->addrs.count = server->named ? 0 : 1;
     server->address = strdup(address);
+    server->host = strdup(host);
     server->counters = aligned_alloc(HG_CACHE_LINE, workers * sizeof(struct hg_upstream_counters));
     server->boards = calloc(workers, sizeof *server->boards);
-    if (server->address == NULL || server->counters == NULL || server->boards == NULL ||
-        hg_lease_init(&server->lease, max_connections, workers) != 0) {
+    if (server->address == NULL || server->host == NULL || server->counters == NULL ||
+        server->boards == NULL || hg_lease_init(&server->lease, max_connections, workers) != 0) {
         free(server->address);
+        free(server->host);
         free(server->counters);
         free(server->boards);
         return -ENOMEM;
@@ -68,6 +71,7 @@ void hg_server_fini(struct hg_server *server)
         hg_pool_board_fini(&server->boards[w]);
     free(server->boards);
     free(server->address);
+    free(server->host);
     free(server->counters);
 }
 
@@ -150,6 +154,7 @@ void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
 {
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_connected(&server->breaker, kind, now_us);
+    server->last_error[0] = '\0';
     leave(server, worker, was);
 }
 
@@ -203,6 +208,22 @@ void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t 
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_timeout(&server->breaker, key_hash, silent, now_us);
     leave(server, worker, was);
+}
+
+void hg_server_note_error(struct hg_server *server, const char *text)
+{
+    pthread_mutex_lock(&server->lock);
+    snprintf(server->last_error, sizeof server->last_error, "%s", text);
+    pthread_mutex_unlock(&server->lock);
+}
+
+const char *hg_server_last_error(const struct hg_server *server, char out[HG_SERVER_ERROR_BYTES])
+{
+    pthread_mutex_t *lock = &((struct hg_server *)(uintptr_t)server)->lock;
+    pthread_mutex_lock(lock);
+    memcpy(out, server->last_error, HG_SERVER_ERROR_BYTES);
+    pthread_mutex_unlock(lock);
+    return out;
 }
 
 bool hg_server_get_addrs(struct hg_server *server, uint64_t since_us, struct hg_addrs *ret_addrs)

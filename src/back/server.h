@@ -19,6 +19,8 @@
 #include "base/attr.h"
 #include "core/breaker.h"
 
+#define HG_SERVER_ERROR_BYTES 272 /* of why a connection could not be made, with its zero */
+
 struct hg_server {
     struct hg_breaker breaker;
     struct hg_lease lease; /* of its connections, between the workers */
@@ -27,10 +29,12 @@ struct hg_server {
     uint32_t workers;
     const char *upstream; /* names for texts */
     char *address;
+    char *host; /* of the address: a name, a number, or a path */
     uint16_t default_port;
     pthread_mutex_t lock;
-    struct hg_addrs addrs;                 /* under the lock */
-    uint64_t resolved_us;                  /* when they were found; under the lock */
+    struct hg_addrs addrs;                  /* under the lock */
+    uint64_t resolved_us;                   /* when they were found; under the lock */
+    char last_error[HG_SERVER_ERROR_BYTES]; /* under the lock */
     _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
     struct hg_upstream_counters *counters; /* one set for each worker */
     struct hg_pool_board *boards;          /* one for each worker */
@@ -80,6 +84,11 @@ void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, 
 void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
                             bool silent, uint64_t now_us);
+
+/* Why a connection could not be made: kept until one is. */
+void hg_server_note_error(struct hg_server *server, const char *text);
+/* What was noted last, "" if one was made since. From any thread. */
+const char *hg_server_last_error(const struct hg_server *server, char out[HG_SERVER_ERROR_BYTES]);
 
 /* The addresses, if they are fixed or were found at `since_us` or later. */
 HG_MUST_USE bool hg_server_get_addrs(struct hg_server *server, uint64_t since_us,

@@ -10,9 +10,8 @@
 
 #include "io/sock.h"
 
-#define DEFAULT_PORT  6379
-#define READ_BYTES    16384
-#define REQUEST_BYTES 1280 /* user and password of 512 bytes each, and what is around them */
+#define DEFAULT_PORT 6379
+#define READ_BYTES   16384
 
 static void try_next(struct hg_slotsask *ask);
 static void try_addr(struct hg_slotsask *ask);
@@ -28,6 +27,9 @@ static void close_socket(struct hg_slotsask *ask)
         return;
     event_del(&ask->read_event);
     event_del(&ask->write_event);
+    hg_tls_free(ask->tls);
+    ask->tls = NULL;
+    hg_out_fini(&ask->out);
     close(ask->fd);
     ask->fd = -1;
 }
@@ -54,67 +56,110 @@ static void finish(struct hg_slotsask *ask, const struct hg_slots *slots)
     hg_slotsreply_free(reply);
 }
 
-/* The candidate is of no use. */
-static void give_up(struct hg_slotsask *ask, const char *why)
+static void give_up_for(struct hg_slotsask *ask, const char *why, bool for_tls)
 {
+    if (ask->on_useless != NULL)
+        ask->on_useless(ask, candidate(ask), why, for_tls);
     snprintf(ask->why, sizeof ask->why, "'%s': %s", candidate(ask), why);
     let_go(ask);
     try_next(ask);
 }
 
-static uint32_t put_text(char *at, const char *text)
+/* The candidate is of no use. */
+static void give_up(struct hg_slotsask *ask, const char *why)
 {
-    return (uint32_t)sprintf(at, "$%zu\r\n%s\r\n", strlen(text), text);
+    give_up_for(ask, why, false);
 }
 
-/* What is said to a server; *ret_logins: replies that come before that of CLUSTER SLOTS. */
-static uint32_t make_request(const struct hg_slotsask *ask, char out[REQUEST_BYTES],
-                             unsigned *ret_logins)
+static void give_up_tls(struct hg_slotsask *ask, const char *reason)
 {
-    uint32_t len = 0;
-    *ret_logins = ask->password[0] != '\0';
-    if (*ret_logins) {
-        bool named = ask->user[0] != '\0';
-        len += (uint32_t)sprintf(out, "*%d\r\n$4\r\nAUTH\r\n", named ? 3 : 2);
+    char why[HG_TLS_WHY_BYTES];
+    snprintf(why, sizeof why, "TLS failed: %.200s", reason);
+    give_up_for(ask, why, true);
+}
+
+static void put(struct hg_out *out, const char *text)
+{
+    hg_out_put(out, hg_span_str(text));
+}
+
+static void put_text(struct hg_out *out, const char *text)
+{
+    char head[32];
+    snprintf(head, sizeof head, "$%zu\r\n", strlen(text));
+    put(out, head);
+    put(out, text);
+    put(out, "\r\n");
+}
+
+/* Does a reply to AUTH come before that to CLUSTER SLOTS? */
+static bool logs_in(const struct hg_slotsask *ask)
+{
+    return ask->password[0] != '\0';
+}
+
+/* Queues what is said to a server. */
+static void put_request(struct hg_slotsask *ask)
+{
+    bool named = ask->user[0] != '\0';
+    if (logs_in(ask)) {
+        put(&ask->out, named ? "*3\r\n$4\r\nAUTH\r\n" : "*2\r\n$4\r\nAUTH\r\n");
         if (named)
-            len += put_text(out + len, ask->user);
-        len += put_text(out + len, ask->password);
+            put_text(&ask->out, ask->user);
+        put_text(&ask->out, ask->password);
     }
-    return len + (uint32_t)sprintf(out + len, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n");
+    put(&ask->out, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n");
+}
+
+static void wait_writable(struct hg_slotsask *ask)
+{
+    if (event_add(&ask->write_event, NULL) != 0)
+        give_up(ask, "no memory is left");
 }
 
 /* Sends what is left of the request. */
 static void send_rest(struct hg_slotsask *ask)
 {
-    char request[REQUEST_BYTES];
-    unsigned logins;
-    uint32_t len = make_request(ask, request, &logins);
-    ssize_t n = send(ask->fd, request + ask->sent_bytes, len - ask->sent_bytes, MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        give_up(ask, strerror(errno));
-        return;
-    }
-    ask->sent_bytes += n > 0 ? (uint32_t)n : 0;
-    if (ask->sent_bytes < len && event_add(&ask->write_event, NULL) != 0)
-        give_up(ask, "no memory is left");
+    int rc =
+        ask->tls != NULL ? hg_tls_flush(ask->tls, &ask->out) : hg_out_flush(&ask->out, ask->fd);
+    if (rc < 0)
+        give_up(ask, strerror(-rc));
+    else if (rc > 0)
+        wait_writable(ask);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* Goes on with the handshake of TLS; then asks. */
+static void shake(struct hg_slotsask *ask)
 {
-    (void)what;
-    struct hg_slotsask *ask = arg;
-    char bytes[READ_BYTES];
-    hg_loop_stamp(ask->loop);
-    ssize_t n = recv(fd, bytes, sizeof bytes, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        give_up(ask, n == 0 ? "connection closed" : strerror(errno));
-        return;
+    switch (hg_tls_handshake(ask->tls)) {
+    case HG_TLS_WANT_READ:
+        break;
+    case HG_TLS_WANT_WRITE:
+        wait_writable(ask);
+        break;
+    case HG_TLS_DONE:
+        ask->connected = true;
+        event_active(&ask->read_event, EV_READ, 0); /* a complaint may be in TLS' room already */
+        send_rest(ask);
+        break;
+    case HG_TLS_FAILED:
+        give_up_tls(ask, hg_tls_why(ask->tls));
+        break;
     }
-    enum hg_codec codec = hg_slotsreply_feed(ask->reply, bytes, (size_t)n);
-    if (codec == HG_MORE)
-        return;
+}
+
+/* One read. Bytes, 0 at the end, -EAGAIN, or -errno. */
+static ssize_t read_some(struct hg_slotsask *ask, char bytes[READ_BYTES])
+{
+    if (ask->tls != NULL)
+        return hg_tls_recv(ask->tls, bytes, READ_BYTES);
+    ssize_t n = recv(ask->fd, bytes, READ_BYTES, 0);
+    return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+}
+
+/* The reply is there, or is none. */
+static void take_reply(struct hg_slotsask *ask, enum hg_codec codec)
+{
     if (codec == HG_BAD) {
         char why[HG_SLOTSREPLY_WHY];
         snprintf(why, sizeof why, "%s", hg_slotsreply_why(ask->reply));
@@ -128,15 +173,64 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         finish(ask, slots);
 }
 
+/* Reads all there is: what TLS has decrypted no event tells of. A reply has a greatest length. */
+static void receive(struct hg_slotsask *ask)
+{
+    char bytes[READ_BYTES];
+    enum hg_codec codec = HG_MORE;
+    while (codec == HG_MORE) {
+        ssize_t n = read_some(ask, bytes);
+        if (n == -EAGAIN)
+            return;
+        if (n == -EPROTO && ask->tls != NULL) {
+            give_up_tls(ask, hg_tls_why(ask->tls));
+            return;
+        }
+        if (n <= 0) {
+            give_up(ask, n == 0 ? "connection closed" : strerror((int)-n));
+            return;
+        }
+        codec = hg_slotsreply_feed(ask->reply, bytes, (size_t)n);
+    }
+    take_reply(ask, codec);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct hg_slotsask *ask = arg;
+    hg_loop_stamp(ask->loop);
+    if (ask->connected)
+        receive(ask);
+    else
+        shake(ask);
+}
+
+/* The host that a candidate names, for its certificate. */
+static bool begin_tls(struct hg_slotsask *ask)
+{
+    char host[256];
+    uint16_t port;
+    bool is_unix;
+    if (hg_addr_split(candidate(ask), DEFAULT_PORT, host, &port, &is_unix) == 0)
+        ask->tls = hg_uptls_begin(ask->uptls, ask->fd, host);
+    return ask->tls != NULL;
+}
+
+/* The socket is connected. */
 static void come_up(struct hg_slotsask *ask)
 {
-    ask->connected = true;
-    ask->sent_bytes = 0;
     hg_sock_tune(ask->fd, 0);
-    if (event_add(&ask->read_event, NULL) != 0)
+    put_request(ask);
+    if (event_add(&ask->read_event, NULL) != 0 || (ask->uptls != NULL && !begin_tls(ask))) {
         give_up(ask, "no memory is left");
-    else
+    } else if (ask->tls != NULL) {
+        shake(ask);
+    } else {
+        ask->connected = true;
         send_rest(ask);
+    }
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -146,6 +240,10 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     hg_loop_stamp(ask->loop);
     if (ask->connected) {
         send_rest(ask);
+        return;
+    }
+    if (ask->tls != NULL) {
+        shake(ask);
         return;
     }
     int error = hg_sock_error(fd);
@@ -172,6 +270,7 @@ static void try_addr(struct hg_slotsask *ask)
         }
         ask->fd = fd;
         ask->connected = false;
+        hg_out_init(&ask->out, ask->outs);
         if (event_assign(&ask->read_event, ask->loop->base, fd, EV_READ | EV_PERSIST, on_readable,
                          ask) != 0 ||
             event_assign(&ask->write_event, ask->loop->base, fd, EV_WRITE, on_writable, ask) != 0)
@@ -200,11 +299,8 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
 /* Begins with a candidate; it may be given up at once. */
 static void try_candidate(struct hg_slotsask *ask)
 {
-    char request[REQUEST_BYTES];
-    unsigned logins;
-    (void)make_request(ask, request, &logins);
     ask->tried = 0;
-    ask->reply = hg_slotsreply_new(candidate(ask), logins);
+    ask->reply = hg_slotsreply_new(candidate(ask), logs_in(ask));
     if (ask->reply == NULL || hg_loop_timer_arm(&ask->timer, ask->timeout_us) != 0) {
         give_up(ask, "no memory is left");
         return;
@@ -240,6 +336,8 @@ static void on_time(struct hg_timer *timer)
         return;
     if (ask->next == 0)
         try_next(ask);
+    else if (ask->tls != NULL && !ask->connected)
+        give_up_tls(ask, "no answer in time");
     else
         give_up(ask, "no answer in time");
 }
@@ -247,6 +345,7 @@ static void on_time(struct hg_timer *timer)
 int hg_slotsask_init(struct hg_slotsask *ask)
 {
     ask->fd = -1;
+    ask->tls = NULL;
     ask->running = false;
     ask->count = 0;
     ask->resolve = NULL;

@@ -1,7 +1,7 @@
 // slotsask - asks the servers of a Redis Cluster, one after the other, who owns which slots
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   start ─► candidate: look up its name, connect, [AUTH] + CLUSTER SLOTS ─► on_done(slots)
+//   start ─► candidate: look up its name, connect, [TLS], [AUTH] + CLUSTER SLOTS ─► on_done(slots)
 //              │ refused, silent, garbage, not a cluster, no slots
 //              └─► the next one ... none left ─► on_done(NULL, why)
 //
@@ -17,6 +17,7 @@
 #include "back/addrs.h"
 #include "back/resolve.h"
 #include "back/slotsreply.h"
+#include "back/uptls.h"
 #include "base/attr.h"
 #include "io/loop.h"
 #include "io/mailbox.h"
@@ -28,6 +29,8 @@ struct hg_slotsask {
     struct hg_loop *loop;
     struct hg_mailbox *mailbox;
     struct hg_resolver *resolver; /* NULL: names cannot be looked up */
+    struct hg_out_pool *outs;
+    struct hg_uptls *uptls; /* NULL: plain connections */
     /* These may change between questions. */
     const char *user, *password; /* as identities have them; referred to */
     uint64_t timeout_us;         /* for each candidate */
@@ -35,7 +38,10 @@ struct hg_slotsask {
        NULL slots: nobody did, `why` says what the last one's fault was. */
     void (*on_done)(struct hg_slotsask *ask, const struct hg_slots *slots, const char *from,
                     const char *why);
-    void *asker; /* on_done's use */
+    /* A candidate is of no use. May be NULL. */
+    void (*on_useless)(struct hg_slotsask *ask, const char *candidate, const char *why,
+                       bool for_tls);
+    void *asker; /* the callbacks' use */
 
     bool running;
     uint32_t count, next; /* candidates, and the one after the one that is tried */
@@ -45,9 +51,10 @@ struct hg_slotsask {
     struct hg_addrs addrs;
     struct hg_timer timer;
     int fd;
-    bool connected;
+    bool connected; /* and, with TLS, the handshake is over */
     struct event read_event, write_event;
-    uint32_t sent_bytes;
+    struct hg_tls *tls;
+    struct hg_out out; /* of the question, what is not sent yet */
     struct hg_slotsreply *reply;
     char why[HG_SLOTSASK_WHY];
 };

@@ -42,6 +42,7 @@ static char *copy_text(const char *text)
 static bool copy_conf(struct hg_upstream_shared *shared, const struct hg_remote_conf *conf)
 {
     shared->conf = *conf;
+    shared->conf.tls = NULL;
     shared->conf.name = copy_text(conf->name);
     shared->conf.ring.kind = copy_text(conf->ring.kind);
     shared->conf.ring.hash = copy_text(conf->ring.hash);
@@ -126,6 +127,18 @@ static bool try_ring(const struct hg_ring_conf *conf, char *why)
     return ring != NULL;
 }
 
+static bool set_up_tls(struct hg_upstream_shared *shared, const struct hg_uptls_conf *conf,
+                       char *why)
+{
+    char tls_why[HG_TLS_WHY_BYTES];
+    if (conf == NULL)
+        return true;
+    shared->uptls = hg_uptls_new(conf, tls_why);
+    if (shared->uptls == NULL)
+        snprintf(why, HG_RING_WHY_BYTES, "%.*s", HG_RING_WHY_BYTES - 1, tls_why);
+    return shared->uptls != NULL;
+}
+
 struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *conf,
                                                   struct hg_resolver *resolver, uint32_t workers,
                                                   char why[HG_RING_WHY_BYTES])
@@ -153,7 +166,7 @@ struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *c
         hg_upstream_shared_free(shared);
         return NULL;
     }
-    if (set_up_servers(shared, why) != 0) {
+    if (set_up_servers(shared, why) != 0 || !set_up_tls(shared, conf->tls, why)) {
         hg_upstream_shared_free(shared);
         return NULL;
     }
@@ -185,6 +198,7 @@ void hg_upstream_shared_free(struct hg_upstream_shared *shared)
     free((char *)(uintptr_t)shared->conf.password);
     hg_identities_fini(&shared->identities);
     hg_relay_ports_fini(&shared->relay_ports);
+    hg_uptls_free(shared->uptls);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
 }

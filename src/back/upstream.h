@@ -17,6 +17,7 @@
 #include "back/resolve.h"
 #include "back/ring.h"
 #include "back/server.h"
+#include "back/uptls.h"
 #include "base/attr.h"
 
 /* What may change while the process runs. */
@@ -48,6 +49,7 @@ struct hg_remote_conf {
     uint32_t max_reply_bytes; /* a longer reply is no reply */
     uint32_t keepalive_s;
     bool eject_servers;
+    const struct hg_uptls_conf *tls; /* NULL: plain connections; not looked at later */
 };
 
 struct hg_upstream_shared {
@@ -62,7 +64,8 @@ struct hg_upstream_shared {
     struct hg_ring_server *ring_servers;
     struct hg_identities identities;
     struct hg_relay_ports relay_ports;
-    uint64_t cas_seed; /* random: of CAS values that are made here, see redis.h */
+    struct hg_uptls *uptls; /* NULL: plain connections */
+    uint64_t cas_seed;      /* random: of CAS values that are made here, see redis.h */
 };
 
 /* Every default, of memcached; name and servers are left empty. */

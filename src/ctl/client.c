@@ -18,6 +18,8 @@
 #include "io/sock.h"
 #include "proto/wire.h"
 
+#define STOP_LOOK_MS 200
+
 struct hg_ctl_client {
     int fd;
     int timeout_ms;
@@ -35,15 +37,27 @@ static int set_blocking_off(int fd)
     return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* 0, or -ETIMEDOUT, or -errno of poll. */
+static const volatile sig_atomic_t *stop;
+
+void hg_ctl_client_stop_on(const volatile sig_atomic_t *flag)
+{
+    stop = flag;
+}
+
+/* 0, or -ETIMEDOUT, or -EINTR if it is to stop, or -errno of poll. */
 static int wait_for(int fd, short events, uint64_t until_us)
 {
     for (;;) {
         uint64_t now_us = hg_now_us();
+        if (stop != NULL && *stop != 0)
+            return -EINTR;
         if (now_us >= until_us)
             return -ETIMEDOUT;
         struct pollfd p = {fd, events, 0};
-        int n = poll(&p, 1, (int)((until_us - now_us + 999) / 1000));
+        uint64_t wait_ms = (until_us - now_us + 999) / 1000;
+        if (stop != NULL && wait_ms > STOP_LOOK_MS)
+            wait_ms = STOP_LOOK_MS; /* a signal just before poll does not end it */
+        int n = poll(&p, 1, (int)wait_ms);
         if (n > 0)
             return 0;
         if (n < 0 && errno != EINTR)

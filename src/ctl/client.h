@@ -6,6 +6,7 @@
 #ifndef HG_CTL_CLIENT_H
 #define HG_CTL_CLIENT_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "base/attr.h"
@@ -44,6 +45,9 @@ HG_MUST_USE int hg_ctl_client_receive(struct hg_ctl_client *client, struct hg_ct
 /* Both. */
 HG_MUST_USE int hg_ctl_client_call(struct hg_ctl_client *client,
                                    const struct hg_ctl_request *request, struct hg_ctl_reply *ret);
+
+/* While this is not 0, whatever would wait fails with -EINTR: for all clients, from now on. */
+void hg_ctl_client_stop_on(const volatile sig_atomic_t *flag);
 
 /* What the last error was, for a message: "connection closed by the server". */
 const char *hg_ctl_client_why(const struct hg_ctl_client *client);

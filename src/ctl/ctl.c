@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "ctl/table.h"
 #include "proto/hello.h"
 #include "proto/opcode.h"
 #include "proto/status.h"
@@ -17,9 +16,24 @@
 #define SERVER_DEFAULT "127.0.0.1:11211"
 #define AGENT          "headgatectl"
 
+static char *said_into;
+static size_t said_size;
+
+void hg_ctl_say_into(char *text, size_t size)
+{
+    said_into = text;
+    said_size = size;
+}
+
 int hg_ctl_say(int code, const char *fmt, ...)
 {
     va_list args;
+    if (said_into != NULL) {
+        va_start(args, fmt);
+        vsnprintf(said_into, said_size, fmt, args);
+        va_end(args);
+        return code;
+    }
     fflush(stdout);
     fputs("headgatectl: ", stderr);
     va_start(args, fmt);
@@ -119,10 +133,15 @@ static int log_in(struct hg_ctl *ctl)
     char *password = NULL, text[200];
     struct hg_ctl_prompt prompt = {.text = text, .from_environment = true};
     snprintf(text, sizeof text, "Password of %s: ", ctl->user);
+    if (ctl->password != NULL)
+        return hg_ctl_login(ctl, ctl->password);
     int code = hg_ctl_password(ctl, &prompt, &password);
     if (code == HG_CTL_OK)
         code = hg_ctl_login(ctl, password);
-    hg_ctl_password_free(password);
+    if (code == HG_CTL_OK && ctl->keeps_password)
+        ctl->password = password;
+    else
+        hg_ctl_password_free(password);
     return code;
 }
 
@@ -194,60 +213,7 @@ int hg_ctl_fetch(struct hg_ctl *ctl, const char *group, struct hg_ctl_rows *rows
     }
 }
 
-void hg_ctl_rows_free(struct hg_ctl_rows *rows)
-{
-    for (size_t i = 0; i < rows->count; i++) {
-        free(rows->row[i].name);
-        free(rows->row[i].value);
-    }
-    free(rows->row);
-    *rows = (struct hg_ctl_rows){NULL, 0, 0};
-}
-
-const char *hg_ctl_rows_find(const struct hg_ctl_rows *rows, const char *name)
-{
-    for (size_t i = 0; i < rows->count; i++)
-        if (strcmp(rows->row[i].name, name) == 0)
-            return rows->row[i].value;
-    return NULL;
-}
-
 /* ---- JSON ---- */
-
-json_t *hg_ctl_json_text(const char *text, size_t len)
-{
-    json_t *json = json_stringn(text, len);
-    if (json != NULL)
-        return json;
-    char *escaped = hg_ctl_escape(text, len);
-    json = json_string(escaped);
-    free(escaped);
-    return json;
-}
-
-json_t *hg_ctl_json_of(const char *text, size_t len)
-{
-    json_t *json = NULL;
-    bool digits = len > 0 && len < 19 && strspn(text, "0123456789") == len;
-    if (digits && (text[0] != '0' || len == 1))
-        json = json_integer(strtoll(text, NULL, 10));
-    else if (len > 1 && (text[0] == '{' || text[0] == '['))
-        json = json_loadb(text, len, 0, NULL);
-    return json != NULL ? json : hg_ctl_json_text(text, len);
-}
-
-json_t *hg_ctl_json_rows(const struct hg_ctl_rows *rows)
-{
-    json_t *object = json_object();
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct hg_ctl_row *row = &rows->row[i];
-        json_t *name = hg_ctl_json_text(row->name, row->name_len);
-        json_object_set_new(object, json_string_value(name),
-                            hg_ctl_json_of(row->value, row->value_len));
-        json_decref(name);
-    }
-    return object;
-}
 
 int hg_ctl_json_print(json_t *json)
 {

@@ -30,7 +30,9 @@ struct hg_ctl_given {
 struct hg_ctl {
     const char *server, *user, *password_file, *bucket; /* options; NULL: not given */
     bool json;
-    int arg_count; /* behind the verb */
+    bool keeps_password; /* to connect again without asking */
+    char *password;      /* if so, once it is known */
+    int arg_count;       /* behind the verb */
     char **args;
     unsigned given_count;
     struct hg_ctl_given given[HG_CTL_GIVEN_MAX];
@@ -44,6 +46,9 @@ struct hg_ctl {
 
 /* Prints "headgatectl: ..." and a new line on stderr; returns `code`. */
 int hg_ctl_say(int code, const char *fmt, ...) HG_PRINTF(2, 3);
+/* From now on what is said goes there instead, cut to fit, each in the place of the last; NULL: to
+   stderr again. */
+void hg_ctl_say_into(char *text, size_t size);
 
 /* Connects, logs in and selects the bucket, as the options say. An exit code. */
 HG_MUST_USE int hg_ctl_connect(struct hg_ctl *ctl);

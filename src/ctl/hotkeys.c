@@ -7,15 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/op.h"
 #include "ctl/option.h"
 #include "ctl/table.h"
+#include "ctl/watch.h"
 
 static const char *const columns[] = {
     "EPOCH",  "END",         "TENANT",      "TABLE", "SVR_IP",           "SVR_PORT",
     "HOTKEY", "HOTKEY_TYPE", "HOTKEY_FREQ", "ERROR", "THROTTLE_PERCENT", "REJECTED",
 };
+#define WATCH_MIN_S     0.1
+#define WATCH_MAX_S     3600.0
 #define HISTORY_COLUMNS 2 /* in front, of the history only */
 
 /* TABLE_HOTKEY_QUERY, or the word behind the last underscore. An exit code. */
@@ -122,39 +126,101 @@ static void print(const json_t *list, size_t first)
     hg_ctl_table_fini(&table);
 }
 
-int hg_ctl_hotkeys(struct hg_ctl *ctl)
+/* What is asked for. */
+struct question {
+    const char *tenant, *type;
+    bool history, watches;
+    uint64_t interval_us; /* of watching; 0: each epoch */
+};
+
+/* A list, or while watching one object a line. */
+static int print_json(const struct question *question, json_t *list)
 {
+    size_t i;
+    json_t *row;
+    if (!question->watches)
+        return hg_ctl_json_print(list);
+    json_array_foreach(list, i, row)
+    {
+        if (json_dumpf(row, stdout, JSON_COMPACT) == 0)
+            putchar('\n');
+    }
+    json_decref(list);
+    return HG_CTL_OK;
+}
+
+static void print_time(void)
+{
+    char text[32];
+    struct tm tm;
+    time_t now = time(NULL);
+    if (localtime_r(&now, &tm) != NULL && strftime(text, sizeof text, "%H:%M:%S", &tm) > 0)
+        puts(text);
+}
+
+static int show(struct hg_ctl *ctl, void *ctx)
+{
+    const struct question *question = ctx;
     struct hg_ctl_rows rows = {NULL, 0, 0};
     char group[300];
-    const char *type, *tenant = hg_ctl_option(ctl, HG_CTL_OPT_TENANT);
-    bool history = hg_ctl_option_is(ctl, HG_CTL_OPT_HISTORY);
-    bool global = hg_ctl_option_is(ctl, HG_CTL_OPT_GLOBAL);
-    if (ctl->arg_count > 0)
-        return hg_ctl_say(HG_CTL_USAGE, "hotkeys takes options only, not '%s'", ctl->args[0]);
-    if (history && global)
-        return hg_ctl_say(HG_CTL_USAGE, "--history is of one server: it does not go with --global");
-    if (tenant != NULL && (tenant[0] == '\0' || strlen(tenant) > 100))
-        return hg_ctl_say(HG_CTL_USAGE, "a tenant's name has 1 to 100 bytes");
-    int code = parse_type(hg_ctl_option(ctl, HG_CTL_OPT_TYPE), &type);
-    if (code == HG_CTL_OK)
-        code = hg_ctl_connect(ctl);
-    if (code != HG_CTL_OK)
-        return code;
     snprintf(group, sizeof group, "hotkeys%s%s%s",
-             history  ? " history"
-             : global ? " global"
-                      : "",
-             tenant != NULL ? " " : "", tenant != NULL ? tenant : "");
-    code = hg_ctl_fetch(ctl, group, &rows, NULL);
+             question->history                          ? " history"
+             : hg_ctl_option_is(ctl, HG_CTL_OPT_GLOBAL) ? " global"
+                                                        : "",
+             question->tenant != NULL ? " " : "", question->tenant != NULL ? question->tenant : "");
+    int code = hg_ctl_fetch(ctl, group, &rows, NULL);
     if (code == HG_CTL_OK) {
-        json_t *list = list_of(&rows, tenant, type);
+        json_t *list = list_of(&rows, question->tenant, question->type);
         if (ctl->json) {
-            code = hg_ctl_json_print(list);
+            code = print_json(question, list);
         } else {
-            print(list, history ? 0 : HISTORY_COLUMNS);
+            if (question->watches)
+                print_time();
+            print(list, question->history ? 0 : HISTORY_COLUMNS);
             json_decref(list);
         }
     }
     hg_ctl_rows_free(&rows);
     return code;
+}
+
+/* --watch takes a number of seconds. An exit code. */
+static int parse_watch(struct hg_ctl *ctl, struct question *question)
+{
+    char *end;
+    question->watches = hg_ctl_option_is(ctl, HG_CTL_OPT_WATCH);
+    if (ctl->arg_count > (question->watches ? 1 : 0))
+        return hg_ctl_say(HG_CTL_USAGE, "hotkeys takes options only, not '%s'",
+                          ctl->args[question->watches ? 1 : 0]);
+    if (question->watches && question->history)
+        return hg_ctl_say(HG_CTL_USAGE, "--history does not go with --watch");
+    if (ctl->arg_count == 0)
+        return HG_CTL_OK;
+    const char *text = ctl->args[0];
+    double seconds = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : 0;
+    if (seconds < WATCH_MIN_S || seconds > WATCH_MAX_S || *end != '\0')
+        return hg_ctl_say(HG_CTL_USAGE, "'%s' is no interval (accepted: %.1f to %.0f seconds)",
+                          text, WATCH_MIN_S, WATCH_MAX_S);
+    question->interval_us = (uint64_t)(seconds * 1e6);
+    return HG_CTL_OK;
+}
+
+int hg_ctl_hotkeys(struct hg_ctl *ctl)
+{
+    struct question question = {.tenant = hg_ctl_option(ctl, HG_CTL_OPT_TENANT),
+                                .history = hg_ctl_option_is(ctl, HG_CTL_OPT_HISTORY)};
+    int code = parse_watch(ctl, &question);
+    if (code != HG_CTL_OK)
+        return code;
+    if (question.history && hg_ctl_option_is(ctl, HG_CTL_OPT_GLOBAL))
+        return hg_ctl_say(HG_CTL_USAGE, "--history is of one server: it does not go with --global");
+    if (question.tenant != NULL && (question.tenant[0] == '\0' || strlen(question.tenant) > 100))
+        return hg_ctl_say(HG_CTL_USAGE, "a tenant's name has 1 to 100 bytes");
+    code = parse_type(hg_ctl_option(ctl, HG_CTL_OPT_TYPE), &question.type);
+    if (code == HG_CTL_OK)
+        code = hg_ctl_connect(ctl);
+    if (code != HG_CTL_OK)
+        return code;
+    return question.watches ? hg_ctl_watch(ctl, question.interval_us, show, &question)
+                            : show(ctl, &question);
 }

@@ -1,16 +1,68 @@
 bin_PROGRAMS += headgatectl
-headgatectl_SOURCES = src/ctl/change.c src/ctl/param.c src/ctl/param.h src/ctl/unset.c src/ctl/client.c src/ctl/client.h src/ctl/command.c \
-	src/ctl/command.h src/ctl/ctl.c src/ctl/ctl.h src/ctl/hbasebatch.c src/ctl/hbasescan.c \
-	src/ctl/hbaseverb.c src/ctl/hotkeys.c src/ctl/login.c src/ctl/main.c src/ctl/manage.c \
-	src/ctl/option.c src/ctl/option.def src/ctl/option.h \
-	src/ctl/passwd.c src/ctl/prompt.c src/ctl/rowcall.c src/ctl/rowcall.h src/ctl/rowfilter.c \
-	src/ctl/rowfilter.h src/ctl/rowlines.c src/ctl/rowlines.h src/ctl/rowpages.c \
-	src/ctl/rowpages.h src/ctl/rowshow.c src/ctl/rowshow.h src/ctl/rowtext.c src/ctl/rowtext.h \
-	src/ctl/show.c src/ctl/showtickets.c src/ctl/showtickets.h src/ctl/table.c src/ctl/table.h \
-	src/ctl/tablebatch.c src/ctl/tablequery.c src/ctl/tableverb.c src/ctl/tableverb.h \
-	src/ctl/verb.def
-headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO_CFLAGS) $(PROTOBUF_C_CFLAGS)
+headgatectl_SOURCES =
+headgatectl_SOURCES += src/ctl/change.c
+headgatectl_SOURCES += src/ctl/client.c
+headgatectl_SOURCES += src/ctl/client.h
+headgatectl_SOURCES += src/ctl/command.c
+headgatectl_SOURCES += src/ctl/command.h
+headgatectl_SOURCES += src/ctl/config.c
+headgatectl_SOURCES += src/ctl/ctl.c
+headgatectl_SOURCES += src/ctl/ctl.h
+headgatectl_SOURCES += src/ctl/hbasebatch.c
+headgatectl_SOURCES += src/ctl/hbasescan.c
+headgatectl_SOURCES += src/ctl/hbaseverb.c
+headgatectl_SOURCES += src/ctl/help.c
+headgatectl_SOURCES += src/ctl/help.h
+headgatectl_SOURCES += src/ctl/hotkeys.c
+headgatectl_SOURCES += src/ctl/login.c
+headgatectl_SOURCES += src/ctl/main.c
+headgatectl_SOURCES += src/ctl/manage.c
+headgatectl_SOURCES += src/ctl/operate.c
+headgatectl_SOURCES += src/ctl/option.c
+headgatectl_SOURCES += src/ctl/option.def
+headgatectl_SOURCES += src/ctl/option.h
+headgatectl_SOURCES += src/ctl/param.c
+headgatectl_SOURCES += src/ctl/param.h
+headgatectl_SOURCES += src/ctl/passwd.c
+headgatectl_SOURCES += src/ctl/prompt.c
+headgatectl_SOURCES += src/ctl/rowcall.c
+headgatectl_SOURCES += src/ctl/rowcall.h
+headgatectl_SOURCES += src/ctl/rowfilter.c
+headgatectl_SOURCES += src/ctl/rowfilter.h
+headgatectl_SOURCES += src/ctl/rowlines.c
+headgatectl_SOURCES += src/ctl/rowlines.h
+headgatectl_SOURCES += src/ctl/rowpages.c
+headgatectl_SOURCES += src/ctl/rowpages.h
+headgatectl_SOURCES += src/ctl/rowshow.c
+headgatectl_SOURCES += src/ctl/rowshow.h
+headgatectl_SOURCES += src/ctl/rowtext.c
+headgatectl_SOURCES += src/ctl/rowtext.h
+headgatectl_SOURCES += src/ctl/show.c
+headgatectl_SOURCES += src/ctl/showtickets.c
+headgatectl_SOURCES += src/ctl/showtickets.h
+headgatectl_SOURCES += src/ctl/table.c
+headgatectl_SOURCES += src/ctl/table.h
+headgatectl_SOURCES += src/ctl/tablebatch.c
+headgatectl_SOURCES += src/ctl/tablequery.c
+headgatectl_SOURCES += src/ctl/tableverb.c
+headgatectl_SOURCES += src/ctl/tableverb.h
+headgatectl_SOURCES += src/ctl/top.c
+headgatectl_SOURCES += src/ctl/top.h
+headgatectl_SOURCES += src/ctl/topfetch.c
+headgatectl_SOURCES += src/ctl/toppage.c
+headgatectl_SOURCES += src/ctl/topsample.c
+headgatectl_SOURCES += src/ctl/topscreen.c
+headgatectl_SOURCES += src/ctl/topsum.c
+headgatectl_SOURCES += src/ctl/topterm.c
+headgatectl_SOURCES += src/ctl/topview.c
+headgatectl_SOURCES += src/ctl/topview.h
+headgatectl_SOURCES += src/ctl/unset.c
+headgatectl_SOURCES += src/ctl/values.c
+headgatectl_SOURCES += src/ctl/verb.def
+headgatectl_SOURCES += src/ctl/watch.c
+headgatectl_SOURCES += src/ctl/watch.h
+headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO_CFLAGS) $(PROTOBUF_C_CFLAGS) $(NCURSES_CFLAGS)
 # of the server: the form of passwords and secrets, and addresses
 headgatectl_SOURCES += src/app/password.c src/app/password.h src/app/secret.c src/app/secret.h \
 	src/io/sock.c src/io/sock.h
-headgatectl_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS)
+headgatectl_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm

@@ -1,14 +1,11 @@
-// manage - the verbs about whole tenants and whole files: create, delete, reload, check
+// manage - the verbs about whole tenants: create, delete
 // SPDX-License-Identifier: BSD-3-Clause
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/command.h"
 #include "proto/opcode.h"
-
-#define CONFIG_MAX (1u << 20)
 
 /* ---- create and delete ---- */
 
@@ -116,59 +113,4 @@ int hg_ctl_delete(struct hg_ctl *ctl)
         return hg_ctl_say(HG_CTL_USAGE, "delete bucket takes one name, not '%s' too", ctl->args[2]);
     int code = hg_ctl_connect(ctl);
     return code != HG_CTL_OK ? code : hg_ctl_command_on_bucket(ctl, &request, "delete", bucket);
-}
-
-/* ---- configuration files ---- */
-
-int hg_ctl_reload(struct hg_ctl *ctl)
-{
-    struct hg_ctl_request request = {.opcode = HG_OPCODE_CONFIG_RELOAD};
-    int code = hg_ctl_connect(ctl);
-    return code != HG_CTL_OK ? code : hg_ctl_command(ctl, &request, "reload");
-}
-
-/* The whole file, malloc'd. An exit code. */
-static int read_file(const char *path, char **ret, size_t *ret_len)
-{
-    FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rbe");
-    char *text = malloc(CONFIG_MAX + 1);
-    if (text == NULL)
-        abort();
-    size_t len = 0;
-    int rc = from == NULL ? errno : 0;
-    if (rc == 0) {
-        len = fread(text, 1, CONFIG_MAX + 1, from);
-        rc = ferror(from) ? errno : 0;
-        if (from != stdin)
-            fclose(from);
-    }
-    if (rc == 0 && len > 0 && len <= CONFIG_MAX) {
-        *ret = text;
-        *ret_len = len;
-        return HG_CTL_OK;
-    }
-    free(text);
-    if (rc != 0)
-        return hg_ctl_say(HG_CTL_USAGE, "cannot read '%s': %s", path, strerror(rc));
-    return hg_ctl_say(HG_CTL_USAGE, "'%s' is %s", path,
-                      len == 0 ? "empty" : "longer than a configuration may be (1 MiB)");
-}
-
-int hg_ctl_check(struct hg_ctl *ctl)
-{
-    char *text = NULL, what[4200];
-    size_t len = 0;
-    if (ctl->arg_count != 1)
-        return hg_ctl_say(HG_CTL_USAGE, "check takes one file");
-    int code = read_file(ctl->args[0], &text, &len);
-    if (code == HG_CTL_OK)
-        code = hg_ctl_connect(ctl);
-    if (code == HG_CTL_OK) {
-        struct hg_ctl_request request = {.opcode = HG_OPCODE_CONFIG_VALIDATE,
-                                         .value = hg_span(text, len)};
-        snprintf(what, sizeof what, "check '%s'", ctl->args[0]);
-        code = hg_ctl_command(ctl, &request, what);
-    }
-    free(text);
-    return code;
 }

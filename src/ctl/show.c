@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/showtickets.h"
 #include "ctl/table.h"
+#include "ctl/top.h"
 
 /* ---- stats ---- */
 
@@ -302,10 +303,9 @@ static const char *text_of(const json_t *object, const char *key, char out[32])
     return out;
 }
 
-/* A breaker's state in words that need no knowledge of breakers. */
-static const char *server_state(const char *breaker)
+static double number_of(const json_t *object, const char *key)
 {
-    return strcmp(breaker, "closed") == 0 ? "up" : strcmp(breaker, "open") == 0 ? "down" : breaker;
+    return json_number_value(json_object_get(object, key));
 }
 
 static void add_server(struct hg_ctl_table *table, const char *name, const json_t *upstream,
@@ -315,7 +315,10 @@ static void add_server(struct hg_ctl_table *table, const char *name, const json_
     hg_ctl_table_add(table, name);
     hg_ctl_table_add(table, text_of(upstream, "kind", a));
     hg_ctl_table_add(table, text_of(server, "address", a));
-    hg_ctl_table_add(table, server_state(text_of(server, "state", a)));
+    hg_ctl_table_add(table,
+                     hg_ctl_server_word(text_of(server, "state", a), number_of(server, "requests"),
+                                        number_of(server, "probes"),
+                                        number_of(server, "connect_failures")));
     snprintf(detail, sizeof detail, "%s connections, %s unanswered, %s waiting, %s time-outs",
              text_of(server, "connections", a), text_of(server, "pending", b),
              text_of(server, "waiting", c), text_of(server, "timeouts", d));
@@ -376,7 +379,7 @@ static void print_status(const struct status *status)
         } else if (g == TICKETS) {
             hg_ctl_print_tickets(&status->rows[g]);
         } else {
-            hg_ctl_print_binds(&status->rows[g]);
+            hg_ctl_print_binds(&status->rows[g], buckets);
         }
     }
     json_decref(buckets);

@@ -72,10 +72,29 @@ static void add_field(struct hg_ctl_table *table, const json_t *entry, const cha
                                                      : "-");
 }
 
-void hg_ctl_print_binds(const struct hg_ctl_rows *rows)
+/* Does the tenant of a class, "shop/QUERY", only observe? */
+static bool is_observed(const json_t *entry, const json_t *buckets)
 {
-    static const char *const headings[] = {"EVICTED KEY", "CLASS",  "OF",
-                                           "ONE IN",      "PASSED", "REFUSED"};
+    const char *class = json_string_value(json_object_get(entry, "class"));
+    const char *slash = class != NULL ? strrchr(class, '/') : NULL;
+    size_t i;
+    json_t *bucket;
+    json_array_foreach(buckets, i, bucket)
+    {
+        const char *name = json_string_value(json_object_get(bucket, "name"));
+        const char *mode = json_string_value(json_object_get(bucket, "bind_mode"));
+        if (slash != NULL && name != NULL && mode != NULL &&
+            strlen(name) == (size_t)(slash - class) &&
+            memcmp(name, class, (size_t)(slash - class)) == 0)
+            return strcmp(mode, "observe") == 0;
+    }
+    return false;
+}
+
+static void print_binds(const struct hg_ctl_rows *rows, const json_t *buckets, bool observed)
+{
+    const char *headings[] = {
+        observed ? "WOULD EVICT" : "EVICTED KEY", "CLASS", "OF", "ONE IN", "PASSED", "REFUSED"};
     static const char *const fields[] = {"v", "class", "k", "allowEveryX", "passed", "refused"};
     static const char head[] = "bindthrottle:";
     struct hg_ctl_table table;
@@ -86,7 +105,8 @@ void hg_ctl_print_binds(const struct hg_ctl_rows *rows)
         if (strncmp(row->name, head, sizeof head - 1) != 0)
             continue;
         json_t *entry = json_loadb(row->value, row->value_len, 0, NULL);
-        if (json_is_object(entry) && ++entries <= KEYS_MAX)
+        if (json_is_object(entry) && is_observed(entry, buckets) == observed &&
+            ++entries <= KEYS_MAX)
             for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
                 add_field(&table, entry, fields[f]);
         json_decref(entry);
@@ -98,4 +118,10 @@ void hg_ctl_print_binds(const struct hg_ctl_rows *rows)
     if (entries > KEYS_MAX)
         printf("and %zu more, see stats bindthrottle\n", entries - KEYS_MAX);
     hg_ctl_table_fini(&table);
+}
+
+void hg_ctl_print_binds(const struct hg_ctl_rows *rows, const json_t *buckets)
+{
+    print_binds(rows, buckets, false);
+    print_binds(rows, buckets, true);
 }

@@ -7,8 +7,8 @@
 
 /* Of the rows of `stat tickets`: a line for each holder. */
 void hg_ctl_print_tickets(const struct hg_ctl_rows *rows);
-/* Of the rows of `stat bindthrottle`, behind an empty line: the throttled keys, if there are any.
- */
-void hg_ctl_print_binds(const struct hg_ctl_rows *rows);
+/* Of the rows of `stat bindthrottle`, behind an empty line: the throttled keys, if there are any;
+   those of tenants that `buckets`, a list of objects, says to observe only stand by themselves. */
+void hg_ctl_print_binds(const struct hg_ctl_rows *rows, const json_t *buckets);
 
 #endif

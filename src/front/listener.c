@@ -3,6 +3,7 @@
 #include "front/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,13 +18,14 @@ struct listener {
     struct listener *next;
     int fd;
     struct hg_addr addr;
+    bool keeps_file;
     struct event event;
 };
 
 struct hg_listeners {
     struct hg_loop *loop;
     struct hg_front *front;
-    struct listener *first;
+    struct listener *first, *last;
     _Atomic unsigned max_connections;
     struct hg_timer pause;
     struct hg_listeners_stats stats;
@@ -125,13 +127,33 @@ struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct hg_front *fro
     return all;
 }
 
+static void read_own_address(struct listener *listener)
+{
+    struct hg_addr own = {.len = sizeof own.sa};
+    if (getsockname(listener->fd, (struct sockaddr *)&own.sa, &own.len) == 0)
+        listener->addr = own;
+}
+
+static void append(struct hg_listeners *all, struct listener *listener, struct hg_addr *ret_bound)
+{
+    listener->all = all;
+    event_assign(&listener->event, all->loop->base, listener->fd, EV_READ | EV_PERSIST,
+                 on_acceptable, listener);
+    if (all->first == NULL)
+        all->first = listener;
+    else
+        all->last->next = listener;
+    all->last = listener;
+    if (ret_bound != NULL)
+        *ret_bound = listener->addr;
+}
+
 int hg_listeners_add(struct hg_listeners *all, const struct hg_addr *addr, unsigned unix_mode,
                      struct hg_addr *ret_bound)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (listener == NULL)
         return -ENOMEM;
-    listener->all = all;
     listener->addr = *addr;
     listener->fd = hg_sock_listen(addr, BACKLOG, unix_mode);
     if (listener->fd < 0) {
@@ -139,19 +161,38 @@ int hg_listeners_add(struct hg_listeners *all, const struct hg_addr *addr, unsig
         free(listener);
         return rc;
     }
-    if (addr->sa.ss_family != AF_UNIX) {
-        listener->addr.len = sizeof listener->addr.sa;
-        if (getsockname(listener->fd, (struct sockaddr *)&listener->addr.sa, &listener->addr.len) !=
-            0)
-            listener->addr = *addr;
-    }
-    event_assign(&listener->event, all->loop->base, listener->fd, EV_READ | EV_PERSIST,
-                 on_acceptable, listener);
-    listener->next = all->first;
-    all->first = listener;
-    if (ret_bound != NULL)
-        *ret_bound = listener->addr;
+    if (addr->sa.ss_family != AF_UNIX)
+        read_own_address(listener);
+    append(all, listener, ret_bound);
     return 0;
+}
+
+int hg_listeners_adopt(struct hg_listeners *all, int fd, bool keeps_file, struct hg_addr *ret_bound)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -errno;
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return -ENOMEM;
+    listener->fd = fd;
+    listener->keeps_file = keeps_file;
+    read_own_address(listener);
+    append(all, listener, ret_bound);
+    return 0;
+}
+
+void hg_listeners_each(const struct hg_listeners *all,
+                       void (*fn)(void *arg, int fd, bool keeps_file), void *arg)
+{
+    for (const struct listener *l = all->first; l != NULL; l = l->next)
+        fn(arg, l->fd, l->keeps_file);
+}
+
+void hg_listeners_keep_files(struct hg_listeners *all)
+{
+    for (struct listener *l = all->first; l != NULL; l = l->next)
+        l->keeps_file = true;
 }
 
 void hg_listeners_set_max(struct hg_listeners *all, unsigned max_connections)
@@ -175,7 +216,7 @@ void hg_listeners_close(struct hg_listeners *all)
         all->first = listener->next;
         event_del(&listener->event);
         close(listener->fd);
-        if (listener->addr.sa.ss_family == AF_UNIX)
+        if (listener->addr.sa.ss_family == AF_UNIX && !listener->keeps_file)
             unlink(((struct sockaddr_un *)&listener->addr.sa)->sun_path);
         free(listener);
     }

@@ -27,10 +27,19 @@ HG_MUST_USE struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct h
    port. */
 HG_MUST_USE int hg_listeners_add(struct hg_listeners *listeners, const struct hg_addr *addr,
                                  unsigned unix_mode, struct hg_addr *ret_bound);
+/* The same with a socket that listens already, which is taken over when it succeeds. `keeps_file`:
+   the file of a unix socket is somebody else's and stays in the end. */
+HG_MUST_USE int hg_listeners_adopt(struct hg_listeners *listeners, int fd, bool keeps_file,
+                                   struct hg_addr *ret_bound);
+/* Calls fn for each socket, the one that was added first first. */
+void hg_listeners_each(const struct hg_listeners *listeners,
+                       void (*fn)(void *arg, int fd, bool keeps_file), void *arg);
+/* Another process listens on these sockets too: the files of unix sockets stay in the end. */
+void hg_listeners_keep_files(struct hg_listeners *listeners);
 void hg_listeners_set_max(struct hg_listeners *listeners, unsigned max_connections);
 /* Starts to accept; the sockets have been listening since they were added. 0 or -errno. */
 HG_MUST_USE int hg_listeners_start(struct hg_listeners *listeners);
-/* Stops accepting and removes the files of unix sockets. */
+/* Stops accepting and removes the files of unix sockets that are its own. */
 void hg_listeners_close(struct hg_listeners *listeners);
 void hg_listeners_free(struct hg_listeners *listeners);
 const struct hg_listeners_stats *hg_listeners_stats(const struct hg_listeners *listeners);

@@ -46,6 +46,7 @@ libfront_a_SOURCES += src/front/instance.h
 libfront_a_SOURCES += src/front/job.c
 libfront_a_SOURCES += src/front/job.h
 libfront_a_SOURCES += src/front/lane.def
+libfront_a_SOURCES += src/front/leave.c
 libfront_a_SOURCES += src/front/listener.c
 libfront_a_SOURCES += src/front/listener.h
 libfront_a_SOURCES += src/front/outcome.def

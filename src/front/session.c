@@ -467,10 +467,14 @@ void hg_session_touch(struct hg_session *session)
 }
 
 /* All is sent, and the client may still be sending: closing now would reset the connection and take
-   the last reply with it. So only our side is closed, and the rest read on for a moment. */
+   the last reply with it. So only our side is closed, and the rest read on for a moment; unless the
+   client has had its last reply for long. */
 static void linger(struct hg_session *session)
 {
-    if (session->read_closed) {
+    int unsent = 0;
+    bool long_idle = session->worker->loop.now_us - session->active_us >= LINGER_US;
+    if (session->read_closed ||
+        (long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0)) {
         hg_session_close(session);
         return;
     }
@@ -508,6 +512,8 @@ void hg_session_flush(struct hg_session *session)
     hg_out_keep(&session->out);
     if (session->paused)
         hg_session_resume(session);
+    if (HG_UNLIKELY(session->leaving) && !session->closing && hg_session_at_gap(session))
+        session->closing = true;
     bool answered = session->queue_len == 0 && session->job == NULL && hg_out_empty(&session->out);
     bool over = session->closing || (session->read_closed && session->wait == HG_WAIT_NONE &&
                                      hg_list_empty(&session->ready));
@@ -521,6 +527,8 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us)
     if (session->lingering) {
         if (now_us >= session->linger_until_us)
             hg_session_close(session);
+    } else if (session->leaving && !session->closing && hg_session_at_gap(session)) {
+        hg_session_finish(session);
     } else if (session->over_limit && now_us - session->born_us >= OVER_LIMIT_US) {
         hg_session_close(session);
     } else if (session->queue_len == 0 && session->wait == HG_WAIT_NONE) {

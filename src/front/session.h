@@ -29,7 +29,8 @@
 #define HG_SESSION_IGNORED_MAX       8
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
-#define HG_SESSION_LOGIN_FRAME_BYTES 16384 /* limit of a frame before a login */
+#define HG_LEAVE_YOUNG_US            1000000 /* as long as a closed connection lingers */
+#define HG_SESSION_LOGIN_FRAME_BYTES 16384   /* limit of a frame before a login */
 
 enum hg_wait {
     HG_WAIT_NONE,
@@ -72,6 +73,7 @@ struct hg_session {
     bool barrier;     /* a flush, a range or a batch is under way: nothing overtakes it */
     bool turning;     /* something is under way on a store that is old: nothing overtakes it */
     bool closing;     /* send what is queued, then close */
+    bool leaving;     /* closes as soon as nothing of its client is under way or unread */
     bool dead;
     bool full;       /* the socket takes no more: wait for EV_WRITE */
     bool paused;     /* reading stopped for output */
@@ -119,8 +121,13 @@ void hg_session_tick(struct hg_session *session, uint64_t now_us);
 void hg_session_free(struct hg_session *session);
 /* A new directory is in force. */
 void hg_session_adopt(struct hg_session *session);
-/* Closes when all is answered (drain). */
+/* Carries out nothing more, closes when what is under way is answered. */
 void hg_session_finish(struct hg_session *session);
+/* leave.c: goes on until nothing is under way, half read or unread, then closes. A client that has
+   just come and asked nothing yet has HG_LEAVE_YOUNG_US to do so. */
+void hg_session_leave(struct hg_session *session);
+/* Is that moment now? */
+bool hg_session_at_gap(const struct hg_session *session);
 /* Selects a bucket (NULL: none); privileges are worked out anew. */
 void hg_session_select(struct hg_session *session, struct hg_bucket *bucket);
 

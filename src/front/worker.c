@@ -198,6 +198,8 @@ static void on_client_letter(struct hg_letter *letter, void *receiver)
         close(client->fd);
     else if (worker->draining)
         hg_session_finish(session);
+    else if (worker->leaving)
+        hg_session_leave(session);
     if (session == NULL)
         atomic_fetch_sub(&worker->load, 1);
     free(client);
@@ -253,6 +255,25 @@ void hg_worker_give_tick(struct hg_worker *worker)
         return;
     worker->tick_letter.deliver = on_tick_letter;
     hg_mailbox_post(&worker->mailbox, &worker->tick_letter);
+}
+
+static void on_leave_letter(struct hg_letter *letter, void *receiver)
+{
+    struct hg_worker *worker = receiver;
+    (void)letter;
+    worker->leaving = true;
+    HG_LIST_EACH(node, &worker->sessions)
+    {
+        struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
+        if (!session->dead)
+            hg_session_leave(session);
+    }
+}
+
+void hg_worker_begin_leave(struct hg_worker *worker)
+{
+    worker->leave_letter.deliver = on_leave_letter;
+    hg_mailbox_post(&worker->mailbox, &worker->leave_letter);
 }
 
 static void on_drain_letter(struct hg_letter *letter, void *receiver)

@@ -67,10 +67,10 @@ struct hg_worker {
     struct hg_hook ready_hook, client_hook, cleanup_hook;
     struct hg_timer timer;
     unsigned timer_count;
-    bool draining, stopping;
+    bool leaving, draining, stopping;
     bool lanes_idle;   /* some lane has no users any more */
     bool pokes_wanted; /* some lane wants others to be told of a refund */
-    struct hg_letter tick_letter, drain_letter;
+    struct hg_letter tick_letter, leave_letter, drain_letter;
     struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of upstreams with an instance, old or not */
     struct hg_gate_line *ingress;
     struct hg_list lines_waiting; /* lines with somebody in them */
@@ -114,6 +114,10 @@ HG_MUST_USE int hg_worker_give_generation(struct hg_worker *worker,
                                           struct hg_generation *generation);
 /* Also from other workers: pass over the held requests. */
 void hg_worker_give_tick(struct hg_worker *worker);
+/* Each connection closes at the first moment at which its client waits for nothing. */
+void hg_worker_begin_leave(struct hg_worker *worker);
+/* Nothing more is carried out; each connection closes when what is under way is answered, and what
+   is held is refused. */
 void hg_worker_begin_drain(struct hg_worker *worker);
 /* Ends the thread: closes its clients and stores. Letters may still be posted to it. */
 void hg_worker_stop(struct hg_worker *worker);

@@ -43,3 +43,4 @@ check-clients-table: $(e2e_programs)
 	  -o '$(top_srcdir)/doc/clients.md'
 
 EXTRA_DIST += tests/e2e/test_tickets_config.py
+EXTRA_DIST += tests/e2e/browser_tools.py tests/e2e/test_dashboard.py

@@ -58,6 +58,7 @@ static void scene_init(struct scene *scene)
     scene->ask.loop = &scene->rig.loop;
     scene->ask.mailbox = &scene->rig.mailbox;
     scene->ask.resolver = scene->resolver;
+    scene->ask.outs = &scene->rig.outs;
     scene->ask.user = scene->ask.password = "";
     scene->ask.timeout_us = 2000000 * bench_scale();
     scene->ask.on_done = on_done;

@@ -102,3 +102,12 @@ class Authority(Certificate):
         if ask:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
+
+
+class Tls:
+    """How a server of the tests speaks TLS: the certificate it shows; ask: whether a client must
+    show one of the same authority. `client` is what the tests need to talk to it, whoever it is."""
+
+    def __init__(self, authority, shown, ask=False):
+        self.authority, self.shown, self.ask = authority, shown, ask
+        self.client = authority.context(authority.issue("tests") if ask else None, verify=False)

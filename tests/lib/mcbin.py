@@ -94,6 +94,7 @@ class St(enum.IntEnum):
     AUTH_ERROR = 0x20
     AUTH_CONTINUE = 0x21
     EACCESS = 0x24
+    BUCKET_PAUSED = 0x50
     MAX_CONNECTIONS = 0x32
     UNKNOWN_FRAME_INFO = 0x80
     UNKNOWN_COMMAND = 0x81
@@ -303,8 +304,9 @@ class ScramClient:
 
 # ---- connections ----
 
-def connect_socket(address, timeout=5.0):
-    """address: (host, port), or the path of a unix socket."""
+def connect_socket(address, timeout=5.0, tls=None):
+    """address: (host, port), or the path of a unix socket. tls: an SSLContext; then the peer must
+    be called as the address has it."""
     if isinstance(address, str):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(scaled(timeout))
@@ -312,16 +314,22 @@ def connect_socket(address, timeout=5.0):
         return sock
     sock = socket.create_connection(address, timeout=scaled(timeout))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+    if tls is None:
+        return sock
+    try:
+        return tls.wrap_socket(sock, server_hostname=address[0])
+    except BaseException:
+        sock.close()
+        raise
 
 
 class Client:
     """One connection. Opaques count up, so a reply that belongs to another request is noticed."""
 
-    def __init__(self, address, timeout=5.0):
+    def __init__(self, address, timeout=5.0, tls=None):
         self.address = address
         self.timeout = timeout
-        self.sock = connect_socket(address, timeout)
+        self.sock = connect_socket(address, timeout, tls)
         self.buffer = bytearray()
         self.next_opaque = 0x10000
 

@@ -26,15 +26,16 @@ class Redis:
     """A real redis-server that stores nothing on disk.
 
     password: of the default user; users: {name: rules of ACL SETUSER}; memory: maxmemory in bytes
-    (with noeviction); options: further ones of its configuration, by name."""
+    (with noeviction); tls: a certs.Tls, then it speaks nothing else; options: further ones of its
+    configuration, by name."""
 
     def __init__(self, password=None, users=None, memory=None, databases=16, unix=False, port=None,
-                 **options):
+                 tls=None, **options):
         self.directory = temporary_directory("hg-rd-")
         self.unix_path = os.path.join(self.directory, "sock") if unix else None
         self.port = None if unix else port
         self.password, self.users, self.memory = password, dict(users or {}), memory
-        self.databases, self.options = databases, options
+        self.databases, self.options, self.tls = databases, options, tls
         self.process = None
         self.start()
 
@@ -59,6 +60,12 @@ class Redis:
             options.update(port=0, unixsocket=self.unix_path)
         else:
             options.update(port=self.port, bind="127.0.0.1")
+        if self.tls:
+            options.update({"port": 0, "tls-port": self.port, "tls-replication": "yes",
+                            "tls-cert-file": self.tls.shown.certificate,
+                            "tls-key-file": self.tls.shown.key,
+                            "tls-ca-cert-file": self.tls.authority.certificate,
+                            "tls-auth-clients": "yes" if self.tls.ask else "no"})
         if self.password is not None:
             options["requirepass"] = self.password
         if self.memory is not None:
@@ -73,7 +80,8 @@ class Redis:
 
     def client(self, database=0, timeout=5.0):
         """A connection of the tests' own user, who may do anything."""
-        return Resp(self.address, timeout, USER, PASSWORD, database)
+        return Resp(self.address, timeout, USER, PASSWORD, database,
+                    self.tls.client if self.tls else None)
 
     def command(self, *arguments, database=0):
         with self.client(database) as client:
@@ -132,6 +140,8 @@ class Node(Redis):
 
     def __init__(self, **options):
         self.bus_port = free_port()
+        if options.get("tls"):
+            options = dict(options, tls_cluster="yes")
         super().__init__(cluster_enabled="yes", cluster_port=self.bus_port,
                          cluster_config_file="nodes.conf", **options)
         self.id = self.command("CLUSTER", "MYID").decode()

@@ -92,9 +92,9 @@ def cut(data, at=0):
 class Resp:
     """One connection to a Redis server."""
 
-    def __init__(self, address, timeout=5.0, user=None, password=None, database=0):
+    def __init__(self, address, timeout=5.0, user=None, password=None, database=0, tls=None):
         self.timeout = timeout
-        self.sock = connect_socket(address, timeout)
+        self.sock = connect_socket(address, timeout, tls)
         self.buffer = bytearray()
         if password is not None:
             self.command("AUTH", *([user] if user else []), password)

@@ -47,20 +47,20 @@ def free_port(host="127.0.0.1"):
     raise RuntimeError("no free port on " + host)
 
 
-def answers(address):
+def answers(address, tls=None):
     """True when a memcached-speaking server answers a NOOP there."""
     try:
-        with Client(address, timeout=1.0) as client:
+        with Client(address, timeout=1.0, tls=tls) as client:
             client.noop()
             return True
     except (OSError, Closed, AssertionError):
         return False
 
 
-def is_pid(address, pid):
+def is_pid(address, pid, tls=None):
     """True when the server there is that process, not another run's that took the port first."""
     try:
-        with Client(address, timeout=1.0) as client:
+        with Client(address, timeout=1.0, tls=tls) as client:
             return client.stat().get("pid") == str(pid)
     except (OSError, Closed, AssertionError):
         return False
@@ -153,10 +153,12 @@ class Process:
 
 
 class Memcached:
-    """A real memcached with small threads and memory; `address` is where it listens."""
+    """A real memcached with small threads and memory; `address` is where it listens. tls: a
+    certs.Tls, then it speaks nothing else."""
 
-    def __init__(self, *options, memory_mb=64, item_max="2m", unix=False, port=None, host="127.0.0.1"):
-        self.options = options
+    def __init__(self, *options, memory_mb=64, item_max="2m", unix=False, port=None, host="127.0.0.1",
+                 tls=None):
+        self.options, self.tls = options, tls
         self.memory_mb, self.item_max, self.host = memory_mb, item_max, host
         self.directory = temporary_directory("hg-mc-")
         self.unix_path = os.path.join(self.directory, "sock") if unix else None
@@ -188,12 +190,16 @@ class Memcached:
                          "-p", str(self.port)]
             argv = ["memcached", *where, "-U", "0", "-t", "1", "-m", str(self.memory_mb),
                     "-I", self.item_max, *self.options]
+            if self.tls:
+                argv += ["-Z", "-o", "ssl_chain_cert=%s,ssl_key=%s,ssl_ca_cert=%s,ssl_verify_mode=%d"
+                         % (self.tls.shown.certificate, self.tls.shown.key,
+                            self.tls.authority.certificate, 2 if self.tls.ask else 0)]
             if os.geteuid() == 0:
                 argv += ["-u", "root"]
             self.process = Process(argv, self.directory, "memcached")
             deadline = time.monotonic() + scaled(5)
             while self.process.alive() and time.monotonic() < deadline:
-                if is_pid(self.address, self.process.pid):
+                if is_pid(self.address, self.process.pid, self.tls.client if self.tls else None):
                     return self
                 time.sleep(0.01)
             log = self.process.stderr()
@@ -253,6 +259,8 @@ def to_yaml(config):
         if isinstance(value, list):
             lines.append("%s:" % _key(key) if value else "%s: []" % _key(key))
             lines += ["  - %s" % _flow(row) for row in value]
+        elif isinstance(value, dict):
+            lines.append("%s: %s" % (_key(key), _flow(value)))
         else:
             lines.append("%s: %s" % (_key(key), _flow(value)))
     return "\n".join(lines) + "\n"

@@ -163,7 +163,7 @@ UNIT_TESTS += tests/unit/t_item tests/unit/t_item_memcached \
 	tests/unit/t_embedded_model
 endif
 HG_EMBEDDED_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS) $(CMOCKA_CFLAGS)
-HG_EMBEDDED_TEST_LIBS = $(HG_LIBS_BACK) $(EVENT_LIBS) $(LMDB_LIBS) $(CMOCKA_LIBS)
+HG_EMBEDDED_TEST_LIBS = $(HG_LIBS_BACK) $(CRYPTO_LIBS) $(EVENT_LIBS) $(LMDB_LIBS) $(CMOCKA_LIBS)
 tests_unit_t_item_SOURCES = tests/unit/t_item.c
 tests_unit_t_item_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
 tests_unit_t_item_LDADD = $(HG_EMBEDDED_TEST_LIBS)
@@ -498,6 +498,27 @@ tests_unit_t_ticketline_model_SOURCES = tests/unit/t_ticketline_model.c
 tests_unit_t_ticketline_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
 
+# headgatectl's top, without a terminal
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_top
+endif
+tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/toppage.c src/ctl/topsample.c \
+	src/ctl/topsum.c src/ctl/topview.c src/ctl/values.c
+tests_unit_t_top_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_top_LDADD = libbase.a $(CMOCKA_LIBS) $(JANSSON_LIBS) -lm
+# Embedded stores that evict, copies of stores, and damaged files
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_embedded_evict tests/unit/t_embedded_copy tests/unit/t_embedded_check
+endif
+tests_unit_t_embedded_evict_SOURCES = tests/unit/t_embedded_evict.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_evict_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_evict_LDADD = $(HG_EMBEDDED_TEST_LIBS) -lm
+tests_unit_t_embedded_copy_SOURCES = tests/unit/t_embedded_copy.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_copy_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_copy_LDADD = $(HG_EMBEDDED_TEST_LIBS)
+tests_unit_t_embedded_check_SOURCES = tests/unit/t_embedded_check.c tests/unit/embeddedhelp.h
+tests_unit_t_embedded_check_CPPFLAGS = $(HG_EMBEDDED_TEST_CPPFLAGS)
+tests_unit_t_embedded_check_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 # TLS
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_tls

@@ -1,0 +1,94 @@
+// tenants - each tenant against its reservation and its limit, and why it is throttled
+// SPDX-License-Identifier: BSD-3-Clause
+
+import {make, setHidden, setTag, setText} from './dom.js';
+import {count, units} from './format.js';
+import {drawBar, Table} from './table.js';
+import {isActive, whyText} from './words.js';
+
+const NEAR_PERCENT = 95; // of its hard limit: as good as at it
+
+export class Tenants {
+    constructor(section) {
+        this.hotkeys = {};
+        this.scale = 1;
+        this.table = new Table(section, {
+            name: ['tenant', 'tenants'],
+            id: row => row.name,
+            text: row => [row.name, row.upstream, row.state, row.throttled ? 'throttled' : '', row.whyText].join(' '),
+            limit: 20,
+            empty: 'No tenant.',
+            only: {title: 'throttled', test: row => row.throttled || !isActive(row)},
+            level: row => row.throttled || !isActive(row) ? 'warn' : '',
+            sort: {column: 'state', descending: true, then: (a, b) => b.units_per_s - a.units_per_s || (a.name < b.name ? -1 : 1)},
+            columns: [
+                {id: 'name', title: 'Tenant', value: row => row.name, show: (cell, row) => this.showName(cell, row)},
+                {id: 'state', title: 'State', hint: 'Throttled ones, and those that are refused the most, first', value: row => (isActive(row) ? 0 : 1e12) + (row.throttled ? 1e11 : 0) + (row.rejected_per_s || 0), show: showState},
+                {id: 'use', title: 'Use', hint: 'Units a second of the hard limit; the line marks the reservation', number: true,
+                 value: row => row.hard_limit ? row.units_per_s / row.hard_limit : null, show: (cell, row) => this.showUse(cell, row)},
+                {id: 'units', title: 'Units/s', number: true, value: row => row.units_per_s, text: row => count(row.units_per_s)},
+                {id: 'reserved', title: 'Reserved', number: true, value: row => row.reserved ?? Infinity, text: row => units(row.reserved)},
+                {id: 'limit', title: 'Hard limit', number: true, value: row => row.hard_limit ?? Infinity, text: row => units(row.hard_limit)},
+                {id: 'requests', title: 'Requests/s', number: true, value: row => row.requests_per_s, text: row => count(row.requests_per_s)},
+                {id: 'refused', title: 'Refused/s', number: true, value: row => row.rejected_per_s, show: showRefused},
+                {id: 'held', title: 'Held', hint: 'Requests that wait for credits now', number: true, value: row => row.held, text: row => count(row.held)},
+                {id: 'connections', title: 'Conns', hint: 'Client connections', number: true, value: row => row.connections, text: row => count(row.connections)},
+                {id: 'why', title: 'Why', wide: true, value: row => row.whyText, show: showWhy},
+            ],
+        });
+    }
+
+    update({tenants, hotkeys, status}) {
+        const rows = tenants.tenants || [];
+        for (const row of rows) {
+            row.whyText = row.throttled || !isActive(row) ? whyText(row, hotkeys) : '';
+        }
+        // What a bar without a limit of its own is drawn against.
+        this.scale = status.node_capacity || Math.max(1, ...rows.map(row => Math.max(row.units_per_s || 0, row.reserved || 0)));
+        this.table.update(rows);
+    }
+
+    showName(cell, row) {
+        setText(cell, row.name);
+        cell.title = row.name + ' on upstream ' + row.upstream;
+    }
+
+    /* Up to the reservation solid, above it, which is lent from the free pool, lighter; at the limit
+       in the colour of a warning. Without a limit the bar's end is open. */
+    showUse(cell, row) {
+        const limited = typeof row.hard_limit === 'number';
+        const full = limited ? Math.max(row.hard_limit, 1) : this.scale;
+        const of = value => value / full * 100;
+        const used = row.units_per_s || 0;
+        const reserved = row.reserved === null ? Infinity : row.reserved || 0;
+        const own = Math.min(used, reserved);
+        const near = limited && of(used) >= NEAR_PERCENT ? ' near' : '';
+        drawBar(cell, limited ? '' : 'open',
+            [{className: 'own' + near, percent: of(own)}, {className: 'lent' + near, percent: Math.min(of(used), 100) - of(own)}],
+            reserved > 0 && of(reserved) < 100 ? [of(reserved)] : []);
+    }
+}
+
+function showState(cell, row) {
+    if (!cell.tagged) {
+        cell.tagged = make('span');
+        cell.append(cell.tagged);
+    }
+    if (!isActive(row)) {
+        setTag(cell.tagged, 'warn', row.state);
+    } else if (row.throttled) {
+        setTag(cell.tagged, 'warn', 'throttled');
+    } else {
+        setTag(cell.tagged, 'ok', 'ok');
+    }
+}
+
+function showRefused(cell, row) {
+    setText(cell, count(row.rejected_per_s));
+    cell.classList.toggle('strong', row.rejected_per_s > 0);
+}
+
+function showWhy(cell, row) {
+    setText(cell, row.whyText);
+    setHidden(cell, !row.whyText);
+}
