@@ -31,22 +31,29 @@ void hg_author_log(void *ctx, const struct hg_conf_change *change)
                 change->at_run_time ? "changed" : "takes effect only after a restart");
 }
 
-/* As far as `size` goes; whole lines, and how many more there are. */
+#define LINE_MIN 160 /* of a fault that is cut so that others have room */
+
+/* As far as `size` goes: long lines are cut, so that there is something of each; and how many more
+   there are. */
 static void join_errors(const struct hg_conf_errors *errs, char *ret, size_t size)
 {
-    const size_t rest = sizeof "\nand 1000000 more";
-    size_t at = 0, i = 0;
-    snprintf(ret, size, "%s", errs->error_count > 0 ? "" : "no memory is left");
-    for (; i < errs->error_count; i++) {
-        size_t len = strlen(errs->errors[i]) + (i > 0);
-        if (i > 0 && at + len + rest >= size)
+    const size_t rest = sizeof "\nand 1000000 more", dots = sizeof "...";
+    size_t count = errs->error_count, at = 0, i = 0;
+    size_t most = count > 1 ? (size - rest) / count : size;
+    if (count > 1 && most < LINE_MIN)
+        most = LINE_MIN;
+    snprintf(ret, size, "%s", count > 0 ? "" : "no memory is left");
+    for (; i < count; i++) {
+        size_t len = strlen(errs->errors[i]);
+        bool whole = len + 1 < most;
+        size_t shown = whole ? len : most - dots - 1;
+        if (at + shown + dots + rest >= size && i > 0)
             break;
-        at += (size_t)snprintf(ret + at, size - at, "%s%s", i > 0 ? "\n" : "", errs->errors[i]);
-        if (at >= size)
-            return; /* the first alone is too long, and cut */
+        at += (size_t)snprintf(ret + at, size - at, "%s%.*s%s", i > 0 ? "\n" : "", (int)shown,
+                               errs->errors[i], whole ? "" : "...");
     }
-    size_t more = errs->error_count - i + errs->errors_left_out;
-    if (more > 0)
+    size_t more = count - i + errs->errors_left_out;
+    if (more > 0 && at < size)
         snprintf(ret + at, size - at, "\nand %zu more", more);
 }
 
