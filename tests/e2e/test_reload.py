@@ -14,8 +14,11 @@ import pytest
 
 from credit_tools import admin, enter, start
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras, show
-from redisservers import Redis
+from redisservers import Redis, RedisCluster
+from row_tools import insist
 from servers import Memcached, memory_factor, user_row
+from slowstore import SlowStore
+from tablebin import Rows
 
 DEPTH = 8
 KEYS = 200
@@ -415,3 +418,90 @@ def test_storm(memcacheds, redis):
         stats = boss.stat("upstreams")
         requests = [int(stats["cache:%d:requests" % n]) for n in range(2)]
         assert sum(requests) > 0
+
+
+def test_connections_of_one_worker_under_load(memcacheds):
+    """With so few connections that one worker has them all, the others' requests go by way of it."""
+    def row(n):
+        return cache(memcacheds[0], pool_max_connections=1 + n % 2, pool_depth=8 + n)
+
+    with front([row(0)], [{"name": "shop", "upstream": "cache"}], threads=3) as daemon, \
+            admin(daemon) as boss, loaded(daemon, "shop", connections=4) as load:
+        for n in range(1, 9):
+            reload(daemon, boss, upstreams=[row(n)])
+            load.go_on(8)
+        assert int(boss.stat("upstreams")["cache:0:relayed"]) > 0
+
+
+def test_a_slow_request_is_finished(memcacheds):
+    """What is with the old connections ends there, however long; then they close. A tenant that moves
+    away takes none of it along, and its upstream may go."""
+    with SlowStore(slow={"shop:slow": 700}) as slow:
+        rows = [{"name": "shop", "upstream": "cache", "key_prefix": "shop:"},
+                {"name": "default", "upstream": "cache"}]
+        with front([cache(slow, backend_timeout_ms=5000)], rows, threads=2) as daemon, \
+                admin(daemon) as boss, enter(daemon, "shop") as one, enter(daemon, "shop") as two:
+            one.send(request(Op.SET, b"slow", b"1", set_extras(), opaque=1) +
+                     request(Op.SET, b"slow", b"2", set_extras(), opaque=2) +
+                     request(Op.GET, b"slow", opaque=3))
+            poll(lambda: int(boss.stat("upstreams")["cache:0:pending"]) > 0, 5, what="it is sent")
+            reload(daemon, boss, upstreams=[cache(slow, backend_timeout_ms=5000, pool_depth=5)])
+            assert two.set(b"k", b"v").status == 0, "others do not wait"
+            assert one.recv(5).status == 0 and one.recv(5).status == 0
+            assert one.recv(5).value == b"2", "the order is the client's"
+            two.send(request(Op.GET, b"slow", opaque=9))
+            poll(lambda: int(boss.stat("upstreams")["cache:0:pending"]) > 0, 5, what="it is sent")
+            rows[0]["upstream"] = rows[1]["upstream"] = "other"
+            reload(daemon, boss, tenants=rows, upstreams=[dict(cache(memcacheds[2]), name="other")])
+            assert two.recv(5).value == b"2", "it was asked of the upstream that has gone"
+            assert two.get(b"slow").status == St.ENOENT, "and the next one is not"
+            poll(lambda: curr_connections(slow.memcached) <= 2, 5, what="its connections closed")
+
+
+def test_rows_under_load(memcacheds, redis):
+    """Increments of a few rows by several clients: none is lost and none is done twice."""
+    def row(n):
+        return {"name": "rows", "kind": "redis", "servers": servers_of(redis), "database": 7,
+                "pool_depth": 10 + n}
+
+    made, wrong, stop = [], [], threading.Event()
+
+    def run(daemon, number):
+        try:
+            with enter(daemon, "shop", timeout=20.0) as client:
+                rows = Rows(client)
+                while not stop.is_set():
+                    reply = insist(lambda: rows.increment(b"r%d" % (len(made) % 3), n=1))
+                    assert reply.status == 0, reply
+                    made.append(number)
+        except Exception as error:  # noqa: BLE001 - told to the test's thread
+            wrong.append(repr(error))
+
+    with front([row(0)], [{"name": "shop", "upstream": "rows"}]) as daemon, admin(daemon) as boss:
+        threads = [threading.Thread(target=run, args=(daemon, n), daemon=True) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for n in range(1, 9):
+            begin = len(made)
+            reload(daemon, boss, upstreams=[row(n)])
+            poll(lambda: len(made) > begin + 20 or wrong, 20, what="increments")
+        stop.set()
+        for thread in threads:
+            thread.join(scaled(20))
+        assert not wrong, wrong
+        with enter(daemon, "shop") as client:
+            rows = Rows(client)
+            assert sum(rows.get(b"r%d" % n)["n"] for n in range(3)) == len(made)
+
+
+def test_cluster_changes_under_load():
+    with RedisCluster(replicas=0) as cluster:
+        def row(n):
+            return {"name": "cluster", "kind": "redis-cluster", "pool_depth": 8 + n,
+                    "servers": [{"address": node.where} for node in cluster.nodes]}
+
+        with front([row(0)], [{"name": "shop", "upstream": "cluster"}]) as daemon, \
+                admin(daemon) as boss, loaded(daemon, "shop") as load:
+            for n in range(1, 6):
+                reload(daemon, boss, upstreams=[row(n)])
+                load.go_on()
