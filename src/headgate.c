@@ -7,20 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/metrics.h"
 #include "app/process.h"
 
 #define LISTEN_MAX 64
 
 static const char usage[] =
-    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [--insecure] [--take-over]\n"
+    "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [-a ADDR] [--insecure]\n"
+    "                [--take-over]\n"
     "       headgate --check [-c FILE]\n"
-    "       headgate --describe-config | --sample-config | --describe-stats | --version | --help\n"
+    "       headgate --describe-config | --sample-config | --describe-stats | --describe-metrics\n"
+    "       headgate --version | --help\n"
     "\n"
     "  -c, --config FILE      configuration (YAML); without one: 127.0.0.1:11211 and an embedded "
     "store\n"
     "  -l, --listen ADDR      listen here instead: HOST:PORT, [IPV6]:PORT, unix:PATH (repeatable)\n"
     "  -d, --data-dir DIR     directory of the embedded stores and the state file\n"
     "  -t, --threads N        worker threads, 0 = one for each core\n"
+    "  -a, --admin ADDR       serve metrics, health and the dashboard over HTTP there: HOST:PORT\n"
     "      --insecure         allow listeners beyond this machine without a users file\n"
     "      --take-over        get the listening sockets from the headgate that runs on this "
     "data_dir,\n"
@@ -29,6 +33,7 @@ static const char usage[] =
     "      --describe-config  print every option with its range and default\n"
     "      --sample-config    print the sample configuration file\n"
     "      --describe-stats   print every statistic\n"
+    "      --describe-metrics print every metric with its type and labels\n"
     "      --version          print the version\n"
     "      --help             print this\n";
 
@@ -37,6 +42,7 @@ enum {
     OPT_DESCRIBE_CONFIG,
     OPT_SAMPLE,
     OPT_DESCRIBE_STATS,
+    OPT_DESCRIBE_METRICS,
     OPT_INSECURE,
     OPT_TAKE_OVER
 };
@@ -46,12 +52,14 @@ static const struct option options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"data-dir", required_argument, NULL, 'd'},
     {"threads", required_argument, NULL, 't'},
+    {"admin", required_argument, NULL, 'a'},
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"take-over", no_argument, NULL, OPT_TAKE_OVER},
     {"check", no_argument, NULL, OPT_CHECK},
     {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
     {"sample-config", no_argument, NULL, OPT_SAMPLE},
     {"describe-stats", no_argument, NULL, OPT_DESCRIBE_STATS},
+    {"describe-metrics", no_argument, NULL, OPT_DESCRIBE_METRICS},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -70,7 +78,7 @@ static int parse(int argc, char **argv, struct command_line *line)
 {
     int option;
     line->overrides.listen = line->listen;
-    while ((option = getopt_long(argc, argv, "c:l:d:t:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "c:l:d:t:a:", options, NULL)) != -1) {
         switch (option) {
         case 'c':
             line->conf_path = optarg;
@@ -87,6 +95,9 @@ static int parse(int argc, char **argv, struct command_line *line)
             break;
         case 't':
             line->overrides.threads = optarg;
+            break;
+        case 'a':
+            line->overrides.admin = optarg;
             break;
         case OPT_INSECURE:
             line->overrides.insecure = true;
@@ -121,6 +132,14 @@ static int check(const struct command_line *line)
         hg_users_free(users);
     }
     hg_conf_errors_print(&errs, stderr);
+    if (rc == 0) {
+        struct hg_tlsset *tls = NULL;
+        char why[512];
+        rc = hg_tlsset_load(conf, &tls, why);
+        if (rc != 0)
+            fprintf(stderr, "headgate: %s\n", why);
+        hg_tlsset_free(tls);
+    }
     if (rc == 0)
         printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
     hg_conf_errors_fini(&errs);
@@ -148,6 +167,9 @@ int main(int argc, char **argv)
         break;
     case OPT_DESCRIBE_STATS:
         hg_stats_describe(stdout);
+        break;
+    case OPT_DESCRIBE_METRICS:
+        hg_metrics_describe(stdout);
         break;
     case 'V':
         printf("headgate %s\n", PACKAGE_VERSION);

@@ -20,6 +20,7 @@ struct hg_conf_overrides {
     size_t listen_count;
     const char *data_dir; /* or NULL */
     const char *threads;  /* or NULL; text, checked like the file's */
+    const char *admin;    /* or NULL; address of HTTP */
     bool insecure;        /* listeners beyond loopback without a users file are only warned of */
 };
 

@@ -46,6 +46,8 @@ void hg_conf_check_uptls(const struct hg_conf *conf, const struct hg_conf_upstre
                          struct hg_conf_errors *errs);
 /* Warns of upstreams that are one place under two names, where tenants' keys meet. */
 void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs);
+/* The part about HTTP. */
+void hg_conf_check_admin(const struct hg_conf *conf, struct hg_conf_errors *errs);
 /* The part about tickets. */
 void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *errs);
 /* Can a key of one tenant be one of the other's, if both lie in one place? */

@@ -158,6 +158,31 @@ int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *errs)
     return resolve_tenants(conf, errs);
 }
 
+static void check_tls(const struct hg_conf *conf, const struct hg_conf_listen *listen,
+                      struct hg_conf_errors *errs)
+{
+    const struct hg_conf_listen_tls *tls = listen->tls;
+    bool asks = tls->client_auth != HG_CONF_CLIENT_AUTH_NONE;
+    const char *where = listen->address.text;
+    if (asks && !tls->client_ca[0])
+        ERROR(conf, tls->lines[HG_CONF_LISTEN_TLS_client_auth],
+              "'client_auth' of listener '%s' needs 'client_ca', the file of the authorities whose "
+              "certificates are accepted",
+              where);
+    if (!asks && tls->client_ca[0])
+        WARN(conf, tls->lines[HG_CONF_LISTEN_TLS_client_ca],
+             "'client_ca' has no effect on listener '%s', whose 'client_auth' is none", where);
+    if (tls->client_user == HG_CONF_CLIENT_USER_NONE)
+        return;
+    if (!asks)
+        ERROR(conf, tls->lines[HG_CONF_LISTEN_TLS_client_user],
+              "'client_user' of listener '%s' needs 'client_auth' (accepted: optional, required)",
+              where);
+    if (!conf->users_file[0])
+        ERROR(conf, tls->lines[HG_CONF_LISTEN_TLS_client_user],
+              "'client_user' of listener '%s' needs a users_file, which lists the users", where);
+}
+
 static void check_listeners(const struct hg_conf *conf, bool insecure, struct hg_conf_errors *errs)
 {
     for (size_t i = 0; i < conf->listen_count; i++) {
@@ -171,6 +196,8 @@ static void check_listeners(const struct hg_conf *conf, bool insecure, struct hg
             ERROR(conf, listen->lines[HG_CONF_LISTEN_mode],
                   "'mode' has no effect on listener '%s' (accepted: on unix sockets)",
                   listen->address.text);
+        if (listen->tls_count > 0)
+            check_tls(conf, listen, errs);
         if (conf->users_file[0] || hg_conf_address_is_local(&listen->address))
             continue;
         if (insecure)
@@ -418,6 +445,7 @@ int hg_conf_check(const struct hg_conf *conf, bool insecure, struct hg_conf_erro
     size_t before = faults(errs);
     check_server(conf, errs);
     check_listeners(conf, insecure, errs);
+    hg_conf_check_admin(conf, errs);
     int rc = check_names(conf, errs);
     if (rc)
         return rc;

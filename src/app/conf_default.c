@@ -82,6 +82,17 @@ static int override_listen(struct hg_conf *conf, const struct hg_conf_overrides 
     return rc;
 }
 
+static int override_admin(struct hg_conf *conf, const struct hg_conf_overrides *overrides,
+                          struct hg_conf_errors *errs)
+{
+    const struct hg_conf_option *list =
+        &hg_conf_scopes[HG_CONF_SCOPE_SERVER].options[HG_CONF_SERVER_admin];
+    const struct hg_conf_option *address =
+        &hg_conf_scopes[HG_CONF_SCOPE_ADMIN].options[HG_CONF_ADMIN_address];
+    int rc = conf->admin_count == 0 ? new_list(list, conf, 1) : 0;
+    return rc ? rc : override(address, &conf->admin[0], overrides->admin, errs);
+}
+
 int hg_conf_override(struct hg_conf *conf, const struct hg_conf_overrides *overrides,
                      struct hg_conf_errors *errs)
 {
@@ -93,5 +104,7 @@ int hg_conf_override(struct hg_conf *conf, const struct hg_conf_overrides *overr
         rc = override(&options[HG_CONF_SERVER_data_dir], conf, overrides->data_dir, errs);
     if (!rc && overrides->threads)
         rc = override(&options[HG_CONF_SERVER_threads], conf, overrides->threads, errs);
+    if (!rc && overrides->admin)
+        rc = override_admin(conf, overrides, errs);
     return rc;
 }

@@ -249,8 +249,8 @@ void hg_conf_check_twins(const struct hg_conf *conf, struct hg_conf_errors *errs
 /* ---- passwords from files ---- */
 
 /* One line, with or without an end. */
-static int read_secret(const struct hg_conf *conf, const char *path, unsigned line, char **field,
-                       struct hg_conf_errors *errs)
+static int read_secret(const struct hg_conf *conf, const char *noun, const char *path,
+                       unsigned line, char **field, struct hg_conf_errors *errs)
 {
     char *text, *secret;
     size_t len;
@@ -263,7 +263,7 @@ static int read_secret(const struct hg_conf *conf, const char *path, unsigned li
     if (!rc && len && text[len - 1] == '\n')
         len -= len > 1 && text[len - 2] == '\r' ? 2 : 1;
     if (rc || !len || len > max || memchr(text, '\n', len) || memchr(text, '\0', len)) {
-        ERROR(conf, line, "no password in '%s' (accepted: one line of 1 to %" PRIu64 " bytes)",
+        ERROR(conf, line, "no %s in '%s' (accepted: one line of 1 to %" PRIu64 " bytes)", noun,
               path, max);
         if (!rc)
             free(text);
@@ -286,7 +286,7 @@ int hg_conf_secrets_read(struct hg_conf *conf, struct hg_conf_errors *errs)
         if (!upstream->password_file[0] || upstream->lines[HG_CONF_UPSTREAM_password])
             continue;
         int rc =
-            read_secret(conf, upstream->password_file,
+            read_secret(conf, "password", upstream->password_file,
                         upstream->lines[HG_CONF_UPSTREAM_password_file], &upstream->password, errs);
         worst = rc ? rc : worst;
     }
@@ -294,9 +294,17 @@ int hg_conf_secrets_read(struct hg_conf *conf, struct hg_conf_errors *errs)
         struct hg_conf_tenant *tenant = &conf->tenants[i];
         if (!tenant->backend_password_file[0] || tenant->lines[HG_CONF_TENANT_backend_password])
             continue;
-        int rc = read_secret(conf, tenant->backend_password_file,
+        int rc = read_secret(conf, "password", tenant->backend_password_file,
                              tenant->lines[HG_CONF_TENANT_backend_password_file],
                              &tenant->backend_password, errs);
+        worst = rc ? rc : worst;
+    }
+    if (conf->admin_count && worst != -ENOMEM) {
+        struct hg_conf_admin *admin = &conf->admin[0];
+        int rc = 0;
+        if (admin->token_file[0] && !admin->lines[HG_CONF_ADMIN_token])
+            rc = read_secret(conf, "token", admin->token_file,
+                             admin->lines[HG_CONF_ADMIN_token_file], &admin->token, errs);
         worst = rc ? rc : worst;
     }
     return worst;

@@ -46,6 +46,7 @@
     V(EXECUTION_CONTROL_PROBING, "probing") V(EXECUTION_CONTROL_FIXED, "fixed")
 #define HG_CONF_CLIENT_AUTH_VALUES(V) V(CLIENT_AUTH_NONE, "none") V(CLIENT_AUTH_OPTIONAL, "optional") \
     V(CLIENT_AUTH_REQUIRED, "required")
+#define HG_CONF_CLIENT_USER_VALUES(V) V(CLIENT_USER_NONE, "none") V(CLIENT_USER_CN, "cn")
 #define HG_CONF_TLS_VERSION_VALUES(V) V(TLS_VERSION_1_2, "1.2") V(TLS_VERSION_1_3, "1.3")
 #define HG_CONF_REJECT_STATUS_VALUES(V) V(REJECT_STATUS_TMPFAIL, "tmpfail") \
     V(REJECT_STATUS_BUSY, "busy") V(REJECT_STATUS_DEGRADE, "degrade")
@@ -70,6 +71,7 @@
     C(BIND_MODE, hg_conf_bind_mode, HG_CONF_BIND_MODE_VALUES) \
     C(EXECUTION_CONTROL, hg_conf_execution_control, HG_CONF_EXECUTION_CONTROL_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
+    C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
     C(TLS_VERSION, hg_conf_tls_version, HG_CONF_TLS_VERSION_VALUES) \
     C(REJECT_STATUS, hg_conf_reject_status, HG_CONF_REJECT_STATUS_VALUES)
 /* clang-format on */
@@ -116,6 +118,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_BIND_MODE(name)         enum hg_conf_bind_mode name;
 #define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
+#define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;
 #define HG_CONF_FIELD_TLS_VERSION(name)       enum hg_conf_tls_version name;
 #define HG_CONF_FIELD_REJECT_STATUS(name)     enum hg_conf_reject_status name;
 

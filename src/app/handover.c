@@ -21,6 +21,7 @@
 #include "app/notify.h"
 #include "app/process.h"
 #include "app/process_own.h"
+#include "app/web.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -182,6 +183,9 @@ static int make_offer(struct hg_handover *handover)
     struct offer offer = {.handover = handover, .purpose = HG_INHERIT_LISTEN};
     memset(&handover->sockets, 0, sizeof handover->sockets);
     hg_listeners_each(process->listeners, offer_socket, &offer);
+    offer.purpose = HG_INHERIT_ADMIN;
+    if (process->web != NULL)
+        offer_socket(&offer, hg_web_fd(process->web), false);
     pthread_mutex_lock(&process->lock);
     offer.msg.kind = HG_HANDOVER_OFFER;
     offer.msg.drain_ms = (uint32_t)process->effective->drain_timeout_s * 1000;
@@ -239,6 +243,7 @@ static void on_release(struct hg_handover *handover)
     handover->stage = RELEASING;
     hg_loop_timer_fini(&handover->timer);
     hg_listeners_keep_files(handover->process->listeners);
+    hg_web_give_way(handover->process->web);
     hg_log_info("pid=%d msg=\"a new process takes over: giving the stores up\"",
                 (int)handover->peer);
     /* Asked to end already? Then it drains. */
@@ -258,6 +263,7 @@ static void on_done(struct hg_handover *handover)
 {
     handover->stage = GIVEN;
     hg_listeners_keep_files(handover->process->listeners);
+    hg_web_give_way(handover->process->web);
     hg_inherit_close(&handover->sockets);
     hg_log_info("pid=%d msg=\"a new process has taken over\"", (int)handover->peer);
     say_bye(handover->fd, handover->peer);
@@ -346,14 +352,13 @@ static int bind_socket(struct hg_handover *handover)
     if (handover->listen_fd < 0)
         return -errno;
     (void)unlink(addr.sun_path);
-    mode_t mask = umask(0177); /* before anything is served: no other file is made meanwhile */
-    int rc = bind(handover->listen_fd, (const struct sockaddr *)&addr, sizeof addr);
-    umask(mask);
-    if (rc != 0)
+    /* Before it has its place, so that it never has another mode there. */
+    if (fchmod(handover->listen_fd, 0600) != 0 ||
+        bind(handover->listen_fd, (const struct sockaddr *)&addr, sizeof addr) != 0)
         return -errno;
     if (listen(handover->listen_fd, 4) != 0 || rename(addr.sun_path, handover->path) != 0 ||
         lstat(handover->path, &handover->file) != 0) {
-        rc = -errno;
+        int rc = -errno;
         (void)unlink(addr.sun_path);
         return rc;
     }

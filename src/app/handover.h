@@ -48,6 +48,7 @@ struct hg_takeover {
     int fd; /* to the old process; -1: nobody to take over from */
     pid_t peer;
     bool embedded; /* the old one has embedded stores */
+    bool released; /* and has closed them */
     uint32_t drain_ms;
 };
 

@@ -44,16 +44,18 @@ struct hg_hottenant {
 
 /* HG_HOT_STAT(name, kind, sentence), kind COUNTER (grows only) or GAUGE (a number of now) */
 #define HG_HOT_STATS(HG_HOT_STAT)                                                                  \
-    HG_HOT_STAT(epochs, COUNTER, "epochs that have ended")                                                  \
-    HG_HOT_STAT(late_handovers, COUNTER, "handovers of a worker that came late and counted in the next "    \
-                                "epoch")                                                           \
-    HG_HOT_STAT(merged_shares, COUNTER, "pairs of tenant and worker that were merged")                      \
-    HG_HOT_STAT(merge_ns, COUNTER, "CPU time that housekeeping spent on them, in nanoseconds")              \
-    HG_HOT_STAT(last_length_us, GAUGE, "length of the last epoch in microseconds")                        \
-    HG_HOT_STAT(last_shares, GAUGE, "pairs of tenant and worker in the last epoch")                       \
-    HG_HOT_STAT(last_merge_ns, GAUGE, "CPU time of the last epoch's end in nanoseconds")                  \
-    HG_HOT_STAT(shrunk_tenants, GAUGE, "tenants with a shrunk sketch in the last epoch")                  \
-    HG_HOT_STAT(lost_merges, COUNTER, "merged results, records and lists for which there was no memory")
+    HG_HOT_STAT(epochs, COUNTER, "epochs that have ended")                                         \
+    HG_HOT_STAT(late_handovers, COUNTER,                                                           \
+                "handovers of a worker that came late and counted in the next "                    \
+                "epoch")                                                                           \
+    HG_HOT_STAT(merged_shares, COUNTER, "pairs of tenant and worker that were merged")             \
+    HG_HOT_STAT(merge_ns, COUNTER, "CPU time that housekeeping spent on them, in nanoseconds")     \
+    HG_HOT_STAT(last_length_us, GAUGE, "length of the last epoch in microseconds")                 \
+    HG_HOT_STAT(last_shares, GAUGE, "pairs of tenant and worker in the last epoch")                \
+    HG_HOT_STAT(last_merge_ns, GAUGE, "CPU time of the last epoch's end in nanoseconds")           \
+    HG_HOT_STAT(shrunk_tenants, GAUGE, "tenants with a shrunk sketch in the last epoch")           \
+    HG_HOT_STAT(lost_merges, COUNTER,                                                              \
+                "merged results, records and lists for which there was no memory")
 
 struct hg_hotkeys {
     struct hg_front *front;

@@ -74,6 +74,7 @@ void hg_hottenant_free(struct hg_hotkeys *hot, struct hg_hottenant *tenant)
     hg_list_remove(&tenant->node);
     tenant->bucket->hot_tenant = NULL;
     atomic_store_explicit(&tenant->bucket->hotkey_shrunk, false, memory_order_relaxed);
+    atomic_store_explicit(&tenant->bucket->hot_throttled, 0, memory_order_relaxed);
     hg_bucket_unref(tenant->bucket);
     free(tenant);
 }
@@ -412,6 +413,8 @@ void hg_hottenant_finish(struct hg_hotkeys *hot, struct hg_hottenant *tenant, ui
     merge_all(hot, tenant, length_us, &passing);
     collect_rows(hot, tenant);
     decide(hot, tenant, &settings);
+    atomic_store_explicit(&tenant->bucket->hot_throttled, tenant->throttle.count,
+                          memory_order_relaxed);
     remember(hot, tenant);
     send_lists(hot, tenant, settings.control);
     end_passing(tenant, passing);

@@ -205,7 +205,7 @@ int hg_inherit_from_parent(struct hg_inherit *inherit, char why[512])
     char name[HG_INHERIT_NAME_BYTES];
     int count = hg_inherit_count(getenv("LISTEN_PID"), getenv("LISTEN_FDS"), (long)getpid(), why);
     int rc = count < 0 ? count : 0;
-    inherit->from_parent = true;
+    inherit->from_parent = count > 0;
     for (int i = 0; i < count && rc == 0; i++) {
         next_name(&names, name);
         rc = hg_inherit_add(inherit, HG_INHERIT_FIRST_FD + i, HG_INHERIT_ANY, name, why);

@@ -43,18 +43,24 @@ static bool parse(const char *text, uint64_t *ret)
     return errno == 0 && *end == '\0';
 }
 
-uint64_t hg_notify_watchdog_us(const char *usec, const char *watchdog_pid, pid_t pid,
-                               pid_t predecessor)
+uint64_t hg_notify_watchdog_us(const char *usec, const char *watchdog_pid, pid_t pid)
 {
     uint64_t us, meant;
     if (!parse(usec, &us))
         return 0;
-    if (watchdog_pid == NULL)
-        return us;
-    if (!parse(watchdog_pid, &meant))
+    if (watchdog_pid != NULL && (!parse(watchdog_pid, &meant) || meant != (uint64_t)pid))
         return 0;
-    bool mine = meant == (uint64_t)pid || (predecessor != 0 && meant == (uint64_t)predecessor);
-    return mine ? us : 0;
+    return us;
+}
+
+void hg_notify_succeed(pid_t predecessor)
+{
+    uint64_t meant;
+    char own[24];
+    if (!parse(getenv("WATCHDOG_PID"), &meant) || meant != (uint64_t)predecessor)
+        return;
+    snprintf(own, sizeof own, "%lld", (long long)getpid());
+    setenv("WATCHDOG_PID", own, 1);
 }
 
 const char *hg_notify_ready(char out[HG_NOTIFY_BYTES], const char *status)

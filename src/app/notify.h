@@ -22,10 +22,12 @@
    abstract space. 0, or -EINVAL: it is neither, or too long. Pure. */
 HG_MUST_USE int hg_notify_address(const char *text, struct sockaddr_un *ret, socklen_t *ret_len);
 
-/* Time of the watchdog in microseconds, from WATCHDOG_USEC, and from WATCHDOG_PID whose it is: for
-   this process if it is `pid` or `predecessor` (0: none). 0: there is none. Pure. */
-uint64_t hg_notify_watchdog_us(const char *usec, const char *watchdog_pid, pid_t pid,
-                               pid_t predecessor);
+/* Time of the watchdog in microseconds, from WATCHDOG_USEC, if WATCHDOG_PID names `pid` or nobody.
+   0: there is none for this process. Pure. */
+uint64_t hg_notify_watchdog_us(const char *usec, const char *watchdog_pid, pid_t pid);
+/* What the watchdog expects of `predecessor` it expects of this process from now on: changes
+   WATCHDOG_PID. Before there are threads. */
+void hg_notify_succeed(pid_t predecessor);
 
 /* The texts of messages, in `out`, which they return. `now_us`: of the monotonic clock. */
 const char *hg_notify_ready(char out[HG_NOTIFY_BYTES], const char *status);

@@ -14,8 +14,10 @@
 #include "app/handover.h"
 #include "app/inherit.h"
 #include "app/login.h"
+#include "app/metrics.h"
 #include "app/notify.h"
 #include "app/process_own.h"
+#include "app/web.h"
 #include "back/resolve.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -119,6 +121,26 @@ static int start_workers(struct hg_process *process)
     return 0;
 }
 
+static int open_web(struct hg_process *process)
+{
+    char why[256];
+    hg_metrics_init();
+    int rc = hg_web_open(process, &process->web, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    return rc;
+}
+
+static int open_tls(struct hg_process *process)
+{
+    char why[512];
+    int rc = hg_tlslisten_open(process->effective, &process->front, process->listeners,
+                               &process->tls, why);
+    if (rc != 0)
+        fprintf(stderr, "headgate: %s\n", why);
+    return rc;
+}
+
 /* ---- start and end ---- */
 
 static bool has_embedded(const struct hg_conf *conf)
@@ -136,7 +158,10 @@ static int load(struct hg_process *process, struct hg_takeover *takeover)
     int rc = load_file(process);
     if (rc == 0 && process->options->take_over && !process->took_over)
         rc = hg_takeover_begin(takeover, process->file, process->inherit);
-    process->took_over |= takeover->fd >= 0;
+    if (rc == 0 && takeover->fd >= 0) {
+        process->took_over = true;
+        hg_notify_succeed(takeover->peer);
+    }
     if (rc == 0)
         rc = load_rest(process);
     if (rc == 0)
@@ -177,7 +202,11 @@ static int set_up(struct hg_process *process, struct hg_takeover *takeover)
     if (rc == 0)
         rc = hg_process_listen(process);
     if (rc == 0)
+        rc = open_web(process);
+    if (rc == 0)
         rc = hg_process_refuse_inherited(process);
+    if (rc == 0)
+        rc = open_tls(process);
     if (rc == 0 && takeover->fd >= 0 && takeover->embedded && has_embedded(process->effective))
         rc = hg_takeover_release(takeover);
     if (rc == 0)
@@ -199,14 +228,20 @@ static int start_threads(struct hg_process *process)
         rc = hg_process_start_house(process);
     if (rc == 0)
         rc = start_workers(process);
+    if (rc == 0)
+        rc = hg_web_start(process->web);
+    if (rc == 0)
+        rc = hg_tlslisten_start(process->tls);
     return rc;
 }
 
 static void stop_threads(struct hg_process *process)
 {
     unsigned count = process->workers != NULL ? process->front.worker_count : 0;
+    hg_web_stop(process->web);
     if (process->logins != NULL)
         hg_logins_stop(process->logins);
+    hg_tlslisten_stop(process->tls);
     for (unsigned w = 0; w < count; w++)
         hg_worker_stop(&process->workers[w]);
     /* Nobody makes jobs any more; what is still under way is answered into closed mailboxes' last
@@ -220,11 +255,14 @@ static void stop_threads(struct hg_process *process)
     hg_logins_free(process->logins);
     hg_workers_free(process->workers, count);
     free(process->workers);
+    process->workers = NULL;
 }
 
 static void tear_down(struct hg_process *process)
 {
+    hg_web_free(process->web);
     hg_listeners_free(process->listeners);
+    hg_tlslisten_free(process->tls);
     hg_cursors_fini(&process->front.cursors);
     hg_gate_holder_fini(&process->front.ingress);
     hg_directory_unref(process->directory);
@@ -254,7 +292,7 @@ static int go(struct hg_process *process, struct hg_takeover *takeover)
     }
     hg_process_begin_ticks(process);
     hg_handover_open(process);
-    rc = hg_process_begin_watch(process, process->took_over ? takeover->peer : 0);
+    rc = hg_process_begin_watch(process);
     if (rc != 0)
         return rc;
     hg_notify_send(hg_notify_ready(text, "serving"));

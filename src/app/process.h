@@ -17,6 +17,7 @@
 #include "app/conf.h"
 #include "app/hotkeys.h"
 #include "app/state.h"
+#include "app/tlslisten.h"
 #include "app/users.h"
 #include "back/ring.h"
 #include "core/credittick.h"
@@ -29,6 +30,7 @@ struct hg_inherit;
 struct hg_logins;
 struct hg_resolver;
 struct hg_watch;
+struct hg_web;
 
 /* A users snapshot with its readers counted: what hg_directory.users points to. */
 struct hg_users_ref {
@@ -60,6 +62,7 @@ struct hg_process {
     struct hg_worker *workers;
     struct hg_logins *logins;
     struct hg_listeners *listeners;
+    struct hg_tlslisten *tls; /* NULL: no listener speaks TLS */
     struct hg_addr first_listen; /* as bound */
 
     pthread_mutex_t lock;
@@ -78,7 +81,7 @@ struct hg_process {
     struct hg_credit_bucket **tick_buckets; /* room for tick_room buckets */
     struct hg_fair *tick_scratch;
     size_t tick_room;
-    bool overcommitted;    /* warned that reservations exceed the capacity */
+    _Atomic bool overcommitted; /* warned that reservations exceed the capacity */
     _Atomic bool draining; /* any thread may look: no new connections, and not ready any more */
     bool end_asked;        /* by a signal */
     uint64_t drain_hard_us, drain_until_us;
@@ -96,6 +99,7 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_web *web; /* NULL: HTTP is not served */
 
     hg_counter ticks, reloads, reload_errors;
     uint64_t start_wall_s;
@@ -161,8 +165,6 @@ HG_MUST_USE int hg_upstream_identity(struct hg_generation *generation,
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
 /* The same for what an earlier bucket of the name may have left. */
 void hg_upstream_forget(struct hg_generation *generation, const char *bucket);
-/* Is there a server that is not out? Always so for kinds without servers. */
-bool hg_upstream_is_alive(const struct hg_upstream *upstream);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
 /* Rows of `stats pool`. */

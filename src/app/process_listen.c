@@ -45,12 +45,20 @@ static int resolve(const struct hg_conf *conf, struct hg_addr *ret)
 }
 
 /* The socket of one entry, which `share` may have already. */
-static int open_entry(struct hg_process *process, const struct hg_conf_listen *entry,
-                      const struct hg_addr *addr, const struct hg_inherit_share *share)
+static int open_entry(struct hg_process *process, size_t number, const struct hg_addr *addr,
+                      const struct hg_inherit_share *share)
 {
+    const struct hg_conf_listen *entry = &process->effective->listen[number];
     struct hg_addr bound;
     char text[HG_ADDR_TEXT];
     int rc;
+    if (share->fd == -EALREADY && entry->tls_count > 0) {
+        fprintf(stderr,
+                "headgate: listener '%s' speaks TLS and needs a socket of its own, but the one "
+                "that was handed over belongs to another entry\n",
+                entry->address.text);
+        return -EINVAL;
+    }
     if (share->fd == -EALREADY)
         return 0;
     if (share->fd >= 0)
@@ -59,6 +67,7 @@ static int open_entry(struct hg_process *process, const struct hg_conf_listen *e
         rc = hg_listeners_add(process->listeners, addr, (unsigned)entry->mode, &bound);
     if (rc != 0)
         return print_failure(entry->address.text, rc);
+    hg_listeners_number_last(process->listeners, number);
     if (process->first_listen.len == 0)
         process->first_listen = bound;
     hg_log_info("listen=%s msg=\"%s\"", hg_addr_text(&bound, text),
@@ -78,7 +87,7 @@ int hg_process_listen(struct hg_process *process)
     if (rc == 0)
         hg_inherit_take(process->inherit, HG_INHERIT_LISTEN, addrs, conf->listen_count, shares);
     for (size_t i = 0; i < conf->listen_count && rc == 0; i++)
-        rc = open_entry(process, &conf->listen[i], &addrs[i], &shares[i]);
+        rc = open_entry(process, i, &addrs[i], &shares[i]);
     free(addrs);
     free(shares);
     return rc;

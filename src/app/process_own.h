@@ -30,8 +30,8 @@ void hg_process_spawn(struct hg_process *process);
 /* ---- process_watch.c: main thread ---- */
 
 /* Pings the service manager's watchdog, if it has one for this process, as long as all threads show
-   life. `predecessor`: see hg_notify_watchdog_us. 0 or -errno. */
-HG_MUST_USE int hg_process_begin_watch(struct hg_process *process, pid_t predecessor);
+   life. 0 or -errno. */
+HG_MUST_USE int hg_process_begin_watch(struct hg_process *process);
 
 /* ---- process_listen.c ---- */
 

@@ -19,7 +19,7 @@
 static void on_drain_check(struct hg_timer *timer)
 {
     struct hg_process *process = HG_CONTAINER_OF(timer, struct hg_process, drain_timer);
-    unsigned open = 0;
+    unsigned open = hg_tlslisten_now(process->tls); /* first: they go on to the workers */
     for (unsigned w = 0; w < process->front.worker_count; w++)
         open += atomic_load(&process->workers[w].load);
     uint64_t now_us = hg_now_us();
@@ -126,8 +126,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 int hg_process_watch_signals(struct hg_process *process)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
-    /* What the loop does not watch yet, or no more, must not end the process. */
+    static const int ignored[] = {SIGPIPE, SIGCHLD, SIGHUP, SIGUSR1, SIGUSR2};
+    /* What the loop does not watch yet, or no more, must not end the process; a successor that
+       fails leaves nothing to be waited for. */
     for (size_t i = 0; i < HG_COUNT_OF(ignored); i++)
         signal(ignored[i], SIG_IGN);
     for (size_t i = 0; i < HG_COUNT_OF(numbers); i++) {

@@ -5,7 +5,6 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "app/process.h"
 #include "app/process_own.h"
@@ -46,8 +45,6 @@ void hg_process_spawn(struct hg_process *process)
     char **argv = calloc(argc + 2, sizeof *argv);
     pid_t pid = 0;
     int rc = -ENOMEM;
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ; /* one that failed earlier */
     if (argv != NULL) {
         memcpy(argv, before, argc * sizeof *argv);
         if (!process->options->take_over)

@@ -74,11 +74,10 @@ static void on_watch(struct hg_timer *timer)
         hg_log_error("msg=\"cannot set the timer of the watchdog\"");
 }
 
-int hg_process_begin_watch(struct hg_process *process, pid_t predecessor)
+int hg_process_begin_watch(struct hg_process *process)
 {
     uint64_t counts[HG_LIVENESS_MAX];
-    uint64_t us = hg_notify_watchdog_us(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid(),
-                                        predecessor);
+    uint64_t us = hg_notify_watchdog_us(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid());
     if (us == 0)
         return 0;
     struct hg_watch *watch = calloc(1, sizeof *watch);

@@ -10,6 +10,7 @@
 
 #include "app/login.h"
 #include "app/process.h"
+#include "app/web.h"
 #include "back/identity.h"
 #include "base/log.h"
 
@@ -328,6 +329,7 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->bind_mode, (int)tenant->bind_mode);
     atomic_store(&bucket->bind_min_bytes, (unsigned)tenant->bind_min_bytes);
     atomic_store(&bucket->shared, is_shared(bucket, tenant));
+    atomic_store(&bucket->required, tenant->required);
     hg_credit_bucket_set(&bucket->credit, tenant->reserved, tenant->hard_limit,
                          tenant->credit_mode == HG_CONF_CREDIT_MODE_OBSERVE);
 }
@@ -434,11 +436,13 @@ int hg_publish(struct hg_process *process, struct hg_conf *effective,
             hg_log_error("worker=%u msg=\"no memory to hand over new settings: it keeps the old\"",
                          w);
     hg_hotkeys_forget_deleted(&process->hotkeys);
+    hg_web_note_directory(process->web);
     if (purged != NULL && purged->upstream != NULL)
         hg_upstream_purge(purged->upstream, purged->name, purged->tenant_id);
     hg_bucket_unref(purged);
     if (process->listeners != NULL)
         hg_listeners_set_max(process->listeners, (unsigned)effective->max_connections);
+    hg_tlslisten_follow(process->tls, effective);
     if (process->logins != NULL)
         hg_logins_set_queue_max(process->logins, (unsigned)effective->login_queue);
     return 0;

@@ -12,6 +12,7 @@
 #include "app/conf_table.h"
 #include "app/process.h"
 #include "app/reload_report.h"
+#include "app/tlslisten.h"
 #include "base/log.h"
 #include "proto/status.h"
 
@@ -139,11 +140,13 @@ static void warn_of_upstreams(const struct hg_conf *before, const struct hg_conf
 struct loaded {
     struct hg_conf *file, *effective;
     struct hg_users_ref *users;
+    struct hg_tlsset *tls;
     struct hg_directory *directory;
 };
 
 static void forget(struct loaded *loaded)
 {
+    hg_tlsset_free(loaded->tls);
     hg_directory_unref(loaded->directory);
     hg_users_ref_unref(loaded->users);
     hg_conf_free(loaded->effective);
@@ -195,7 +198,9 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
         rc = merge(process, loaded, errs);
     if (rc != 0)
         return rc;
-    rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
+    rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
+    if (rc == 0)
+        rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
     if (rc != 0)
         hg_conf_errors_add(errs, NULL, 0, "%s", why);
     return rc;
@@ -272,7 +277,7 @@ static int keep_passwords(const struct hg_conf *before, struct hg_conf *after)
 
 void hg_reload_validate_job(struct hg_process *process, struct hg_job *job)
 {
-    struct loaded loaded = {NULL, NULL, NULL, NULL};
+    struct loaded loaded = {NULL, NULL, NULL, NULL, NULL};
     struct hg_conf_errors errs;
     hg_conf_errors_init(&errs);
     int rc = hg_conf_parse((const char *)job->value.at, job->value.len, "configuration",
@@ -317,6 +322,8 @@ static int put_in_force(struct hg_process *process, struct loaded *loaded,
     int rc = hg_publish(process, loaded->effective, loaded->directory, NULL);
     if (rc != 0)
         return rc;
+    hg_tlslisten_put(process->tls, loaded->tls);
+    hg_tlsset_free(loaded->tls);
     hg_conf_free(process->file);
     process->file = loaded->file;
     hg_users_ref_unref(process->users);
@@ -328,7 +335,7 @@ static int put_in_force(struct hg_process *process, struct loaded *loaded,
 static int reload(struct hg_process *process, struct hg_author *author, struct hg_report *report,
                   struct hg_conf_errors *errs)
 {
-    struct loaded loaded = {NULL, NULL, NULL, NULL};
+    struct loaded loaded = {NULL, NULL, NULL, NULL, NULL};
     struct teller teller = {author, report};
     int rc = read_again(process, &loaded, errs);
     if (rc == 0)

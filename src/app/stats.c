@@ -81,7 +81,7 @@ static void group_general(struct hg_process *process, struct hg_job *job)
                 (unsigned long long)hg_counter_get(&listeners->over_limit));
     general_commands(process, job);
     hg_job_stat(job, "threads", "%u", process->front.worker_count);
-#define HG_WORKER_STAT(name, kind, text)                                                                 \
+#define HG_WORKER_STAT(name, kind, text)                                                           \
     if (strcmp(#name, "connections") != 0 && strcmp(#name, "get_hits") != 0 &&                     \
         strcmp(#name, "get_misses") != 0)                                                          \
         hg_job_stat(job, #name, "%llu", (unsigned long long)SUM(process, name));
@@ -99,10 +99,11 @@ static void group_general(struct hg_process *process, struct hg_job *job)
     hg_job_stat(job, "reload_errors", "%llu",
                 (unsigned long long)hg_counter_get(&process->reload_errors));
     const struct hg_login_stats *logins = hg_logins_stats(process->logins);
-#define HG_LOGIN_STAT(name, kind, text)                                                                  \
+#define HG_LOGIN_STAT(name, kind, text)                                                            \
     hg_job_stat(job, "login_" #name, "%llu", (unsigned long long)hg_counter_get(&logins->name));
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
+    hg_tlslisten_stats(process->tls, job);
 }
 
 /* ---- threads, operations ---- */
@@ -112,12 +113,13 @@ static void group_threads(struct hg_process *process, struct hg_job *job)
     for (unsigned w = 0; w < process->front.worker_count; w++) {
         const struct hg_worker *worker = &process->workers[w];
         char name[80];
-#define HG_WORKER_STAT(field, kind, text)                                                                \
+#define HG_WORKER_STAT(field, kind, text)                                                          \
     snprintf(name, sizeof name, "worker_%u:" #field, w);                                           \
     hg_job_stat(job, name, "%llu", (unsigned long long)hg_counter_get(&worker->field));
         HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
     }
+    hg_tlslisten_thread_stats(process->tls, job);
 }
 
 /* The latencies of one operation over all workers; malloc'd, NULL when memory is out. */
@@ -322,6 +324,11 @@ void hg_stats_describe(FILE *to)
 #define HG_WORKER_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
+    fprintf(to, "\nof TLS handshakes (stat: tls_handshakes_NAME, with tls_handshakes_now;\n"
+                "stat threads: handshakes_N:NAME):\n");
+#define HG_HANDSHAKE_STAT(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
+#include "front/handshake_stats.def"
+#undef HG_HANDSHAKE_STAT
     fprintf(to, "\nof each tenant (stat bucket_details):\n");
 #define HG_LANE(name, kind, text) fprintf(to, "  %-22s %s\n", #name, text);
 #include "front/lane.def"

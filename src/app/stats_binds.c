@@ -165,7 +165,7 @@ void hg_stats_binds(struct hg_process *process, struct hg_job *job)
     if (!done)
         hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
     if (hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS)) {
-#define HG_BINDS_STAT(name, kind, text)                                                                  \
+#define HG_BINDS_STAT(name, kind, text)                                                            \
     hg_job_stat(job, #name, "%llu", (unsigned long long)hg_counter_get(&process->binds.name));
         HG_BINDS_STATS(HG_BINDS_STAT)
 #undef HG_BINDS_STAT

@@ -112,7 +112,7 @@ static json_t *details(struct hg_process *process, struct hg_bucket *bucket)
     add_settings(process, bucket, to);
     json_object_set_new(to, "clients", json_integer(atomic_load(&bucket->connections)));
     add_credits(process, bucket, to);
-#define HG_LANE(name, kind, text)                                                                        \
+#define HG_LANE(name, kind, text)                                                                  \
     json_object_set_new(                                                                           \
         to, #name, json_integer((json_int_t)sum_lanes(bucket, offsetof(struct hg_lane, name))));
 #include "front/lane.def"

@@ -182,7 +182,7 @@ void hg_stats_hotkey_engine(struct hg_process *process, struct hg_job *job)
 #undef HG_HOT_STAT
     stat(job, "merge_ns_a_share",
          share_of(hg_counter_get(&hot->merge_ns), hg_counter_get(&hot->merged_shares)));
-#define HG_HOT_WORKER_STAT(name, kind, text)                                                             \
+#define HG_HOT_WORKER_STAT(name, kind, text)                                                       \
     stat(job, #name, sum_hot(process, offsetof(struct hg_hot_worker, name)));
     HG_HOT_WORKER_STATS(HG_HOT_WORKER_STAT)
 #undef HG_HOT_WORKER_STAT

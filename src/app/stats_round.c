@@ -39,14 +39,16 @@ static void add_connection(struct hg_job *job, const struct hg_session *session)
     hg_job_stat(
         job, name,
         "peer=%s user=%s bucket=%s agent=%s age_s=%llu idle_ms=%llu requests=%llu "
-        "queue=%u out_bytes=%zu wait=%s features=0x%02x",
+        "queue=%u out_bytes=%zu wait=%s features=0x%02x tls=%s cipher=%s",
         hg_addr_text(&session->peer, peer), session->user_name != NULL ? session->user_name : "-",
         session->lane != NULL ? session->lane->bucket->name : "-",
         session->agent != NULL ? hg_escape(agent, sizeof agent, hg_span_str(session->agent)) : "-",
         (unsigned long long)(now_us - session->born_us) / 1000000,
         (unsigned long long)(now_us - session->active_us) / 1000,
         (unsigned long long)hg_counter_get(&session->requests), session->queue_len,
-        session->out.bytes, waits[session->wait], session->features);
+        session->out.bytes, waits[session->wait], session->features,
+        session->tls != NULL ? hg_tls_version(session->tls) : "-",
+        session->tls != NULL ? hg_tls_cipher(session->tls) : "-");
 }
 
 static void visit_connections(struct hg_letter *letter, void *receiver)
@@ -88,8 +90,8 @@ static void add_slow(struct hg_job *job, const struct hg_worker *worker, uint64_
     hg_job_stat(job, name,
                 "time=%llu op=%s bucket=%s key=%s%s total_us=%u throttle_us=%u queue_us=%u "
                 "backend_us=%u outcome=%s server=%s",
-                (unsigned long long)entry->wall_s, hg_op_rows[entry->op].name,
-                entry->bucket, hg_escape(key, sizeof key, hg_span(entry->key, shown)),
+                (unsigned long long)entry->wall_s, hg_op_rows[entry->op].name, entry->bucket,
+                hg_escape(key, sizeof key, hg_span(entry->key, shown)),
                 shown < entry->key_len ? "..." : "", entry->total_us, entry->throttle_us,
                 entry->queue_us, entry->backend_us, hg_outcome_rows[entry->outcome].name,
                 entry->server[0] != '\0' ? entry->server : "-");

@@ -103,7 +103,13 @@ int hg_takeover_begin(struct hg_takeover *takeover, const struct hg_conf *conf,
     }
     if (rc != 0)
         return complain(rc, path);
-    rc = ask(takeover, inherit);
+    if (inherit->count > 0) {
+        fprintf(stderr, "headgate: cannot take over: LISTEN_FDS passes sockets already (accepted: "
+                        "either --take-over or LISTEN_FDS)\n");
+        rc = -EINVAL;
+    } else {
+        rc = ask(takeover, inherit);
+    }
     if (rc != 0)
         hg_takeover_cancel(takeover);
     else
@@ -130,6 +136,7 @@ int hg_takeover_release(struct hg_takeover *takeover)
     }
     if (rc == 0 && msg.kind != HG_HANDOVER_RELEASED)
         rc = -EPROTO;
+    takeover->released = rc == 0;
     return rc != 0 ? complain(rc, "waiting for its stores") : 0;
 }
 
@@ -144,7 +151,8 @@ int hg_takeover_done(struct hg_takeover *takeover)
     if (rc == 0)
         rc = hg_handover_await(takeover->fd, BYE_TIMEOUT_MS, &msg, fds, &count);
     hg_takeover_cancel(takeover);
-    if ((rc == -EPIPE || rc == -ECONNRESET) && kill(takeover->peer, 0) == 0) {
+    if ((rc == -EPIPE || rc == -ECONNRESET) && !takeover->released &&
+        kill(takeover->peer, 0) == 0) {
         hg_log_error("pid=%d msg=\"cannot take over: the running process has not waited so long, "
                      "and goes on\"",
                      (int)takeover->peer);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/upstream_own.h"
+#include "app/upstreams_view.h"
 #include "base/log.h"
 #include "proto/status.h"
 
@@ -63,9 +64,9 @@ void hg_upstream_carry(struct hg_impl *impl, const struct hg_parts *parts)
     }
 }
 
-/* Over all generations. */
-static void sum_server(struct hg_impl *impl, const char *address, uint64_t *sums)
+void hg_upstream_server_sum(const struct hg_upstream *upstream, const char *address, uint64_t *sums)
 {
+    struct hg_impl *impl = upstream->impl;
     uint64_t more[HG_UPSTREAM_STATS];
     memset(sums, 0, HG_UPSTREAM_STATS * sizeof sums[0]);
     pthread_mutex_lock(&impl->lock);
@@ -94,7 +95,7 @@ void hg_upstream_remote_stats(const struct hg_upstream *upstream, struct hg_job 
         const struct hg_server *server = &remote->servers[i];
         uint64_t sums[HG_UPSTREAM_STATS];
         char error[HG_SERVER_ERROR_BYTES];
-        sum_server(hg_impl_of(upstream), server->address, sums);
+        hg_upstream_server_sum(upstream, server->address, sums);
         snprintf(row, sizeof row, "%s:%u:address", name, i);
         hg_job_stat(job, row, "%s", server->address);
         snprintf(row, sizeof row, "%s:%u:state", name, i);
@@ -134,10 +135,9 @@ void hg_upstream_embedded_stats(const struct hg_upstream *upstream, struct hg_jo
 #undef HG_EMBEDDED_STAT
 }
 
-/* Who an identity is, as text: "own", or USER/DATABASE. Two passwords of one user are two
-   identities, of which the later has its number behind it. */
-static void identity_text(const struct hg_identities *identities, const struct hg_pool_sum *sums,
-                          uint32_t id, char *out, size_t cap)
+/* Two passwords of one user are two identities, of which the later has its number behind it. */
+void hg_upstream_identity_text(const struct hg_identities *identities,
+                               const struct hg_pool_sum *sums, uint32_t id, char *out, size_t cap)
 {
     const struct hg_identity *identity = hg_identities_at(identities, id);
     bool twin = false;
@@ -186,7 +186,7 @@ void hg_upstream_pool_stats(struct hg_upstream *upstream, struct hg_job *job)
             char text[160], prefix[320];
             if (!sums[id].known)
                 continue;
-            identity_text(identities, sums, id, text, sizeof text);
+            hg_upstream_identity_text(identities, sums, id, text, sizeof text);
             snprintf(prefix, sizeof prefix, "%s:%u:%s", upstream->name, i, text);
             pool_row(prefix, &sums[id], job);
         }
@@ -201,4 +201,56 @@ void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job)
     hg_job_stat(job, row, "%s", upstream->kind);
     if (hg_parts_now(upstream) != NULL)
         hg_impl_of(upstream)->kind->stats(upstream, job);
+}
+
+/* ---- for those outside ---- */
+
+static const struct hg_parts *parts_in(const struct hg_directory *directory,
+                                       const struct hg_upstream *upstream)
+{
+    const struct hg_generation *generation = hg_directory_generation(directory, upstream);
+    return generation != NULL ? hg_parts_of(generation) : NULL;
+}
+
+const struct hg_upstream_shared *hg_upstream_remote(const struct hg_directory *directory,
+                                                    const struct hg_upstream *upstream)
+{
+    const struct hg_parts *parts = parts_in(directory, upstream);
+    return parts != NULL ? parts->remote : NULL;
+}
+
+uint32_t hg_upstream_servers(const struct hg_directory *directory,
+                             const struct hg_upstream *upstream)
+{
+    const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+    return remote != NULL ? hg_upstream_count_servers(remote) : 0;
+}
+
+bool hg_upstream_is_alive(const struct hg_directory *directory, const struct hg_upstream *upstream)
+{
+    const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+    for (uint32_t i = 0; remote != NULL && i < hg_upstream_count_servers(remote); i++)
+        if (hg_server_may_send(&remote->servers[i]))
+            return true;
+    return remote == NULL;
+}
+
+bool hg_upstream_embedded(const struct hg_directory *directory, const struct hg_upstream *upstream,
+                          struct hg_embedded_stats *ret)
+{
+    const struct hg_parts *parts = parts_in(directory, upstream);
+    if (parts == NULL || parts->embedded == NULL)
+        return false;
+    hg_embedded_stats_read(parts->embedded, ret);
+    return true;
+}
+
+bool hg_upstream_cluster(const struct hg_directory *directory, const struct hg_upstream *upstream,
+                         uint64_t *ret)
+{
+    const struct hg_parts *parts = parts_in(directory, upstream);
+    if (parts == NULL || parts->cluster == NULL)
+        return false;
+    hg_rediscluster_stats(parts->cluster, ret);
+    return true;
 }

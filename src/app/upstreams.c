@@ -507,17 +507,6 @@ void hg_upstream_forget(struct hg_generation *generation, const char *bucket)
         purge(hg_parts_of(generation)->embedded, generation->upstream->name, bucket, id);
 }
 
-bool hg_upstream_is_alive(const struct hg_upstream *upstream)
-{
-    const struct hg_parts *parts = upstream->impl != NULL ? hg_parts_now(upstream) : NULL;
-    if (parts == NULL || parts->remote == NULL)
-        return true;
-    for (uint32_t i = 0; i < hg_upstream_count_servers(parts->remote); i++)
-        if (hg_server_may_send(&parts->remote->servers[i]))
-            return true;
-    return false;
-}
-
 /* ---- the kinds ---- */
 
 static struct hg_store *new_memcached(const struct hg_impl *impl, const struct hg_parts *parts,

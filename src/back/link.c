@@ -236,8 +236,8 @@ void hg_link_flush(struct hg_link *link)
     if (link->blocked || link->state == HG_LINK_CONNECTING || link->state == HG_LINK_DEAD)
         return;
     size_t before = link->out.bytes;
-    int rc = HG_LIKELY(link->tls == NULL) ? hg_out_flush(&link->out, link->fd)
-                                          : hg_tls_flush(link->tls, &link->out);
+    int rc =
+        HG_LIKELY(link->tls == NULL) ? hg_out_flush(&link->out, link->fd) : hg_link_tls_flush(link);
     hg_upstream_count(link->counters, HG_UPSTREAM_BYTES_OUT, before - link->out.bytes);
     if (HG_LIKELY(rc == 0)) {
         link->large_out = false;

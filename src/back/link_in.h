@@ -32,6 +32,8 @@ bool hg_link_tls_is_refused(struct hg_link *link);
 /* As readv; *ret_more: there is more, or an end or an error, that no event may tell of. */
 HG_MUST_USE ssize_t hg_link_tls_read(struct hg_link *link, const struct iovec *iov, int count,
                                      bool *ret_more);
+/* Sends what is queued. As hg_out_flush. */
+HG_MUST_USE int hg_link_tls_flush(struct hg_link *link);
 void hg_link_on_wake(struct hg_hub_wake *wake);
 
 /* Nothing is owed to the slot any more: it is stranded no longer. */

@@ -7,6 +7,15 @@
 // A step may cost half a millisecond of the worker's time (a key agreement, and the certificate
 // checked), which all its clients wait for. So a turn makes a few only; who comes too late is woken
 // in the next. Decrypted bytes that the link had no time for are come back to in the same way.
+//
+//   records:  [get][get][get][set ....... 9000] [set .... 16384 of 40000][.. 16384 of 40000][..
+//   rest]
+//
+// A record holds whole requests, or a part of one: none has the end of a request that began in
+// another record, and the beginning of the next. For memcached (1.6.18 at least) reads from a
+// record what belongs to the request it is about, and then waits for the socket, not knowing of the
+// bytes that are decrypted already: requests that lie there are answered when others come, or
+// never.
 #include "back/link_in.h"
 
 #include <errno.h>
@@ -31,7 +40,7 @@ void hg_link_tls_tell(struct hg_link *link, const char *why)
 {
     snprintf(link->denial, sizeof link->denial, "%s", why);
     hg_upstream_count(link->counters, HG_UPSTREAM_TLS_FAILURES, 1);
-    hg_log_warn("server=%s msg=\"TLS failed: %s\"", link->server, link->denial);
+    hg_log_debug("server=%s msg=\"TLS failed: %s\"", link->server, link->denial);
 }
 
 void hg_link_tls_step(struct hg_link *link)
@@ -75,6 +84,25 @@ bool hg_link_tls_is_refused(struct hg_link *link)
     }
     hg_log_warn("server=%s msg=\"TLS broke off: %s\"", link->server, hg_tls_why(link->tls));
     return false;
+}
+
+int hg_link_tls_flush(struct hg_link *link)
+{
+    if (link->out.broken)
+        return -ENOMEM;
+    uint32_t seq = hg_link_first_unsent(link);
+    size_t rest = link->out.bytes;
+    for (uint32_t s = seq; s != link->tail; s++)
+        rest -= link->slots[s & link->mask].bytes;
+    int rc = hg_tls_flush_part(link->tls, &link->out, rest); /* of one, or a login */
+    while (rc == 0 && seq != link->tail) {
+        size_t bytes = link->slots[seq++ & link->mask].bytes;
+        while (seq != link->tail &&
+               bytes + link->slots[seq & link->mask].bytes <= HG_TLS_RECORD_BYTES)
+            bytes += link->slots[seq++ & link->mask].bytes;
+        rc = hg_tls_flush_part(link->tls, &link->out, bytes);
+    }
+    return rc == 0 ? hg_tls_flush(link->tls, &link->out) : rc;
 }
 
 ssize_t hg_link_tls_read(struct hg_link *link, const struct iovec *iov, int count, bool *ret_more)

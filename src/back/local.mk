@@ -48,7 +48,6 @@ libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
 	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
 # redis
 libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
-libback_a_SOURCES += \
 	src/back/redis.c src/back/redis.h \
 	src/back/redis_dialect.c src/back/redis_dialect.h \
 	src/back/redis_error.c src/back/redis_error.def src/back/redis_error.h \

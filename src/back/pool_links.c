@@ -207,8 +207,12 @@ static void log_end(const struct hg_pool *pool, const struct hg_link *link, enum
         return;
     }
     hg_link_end_text(link, why, error, text);
-    hg_log_info("upstream=%s server=%s unanswered=%u msg=\"%s\"", pool->server->upstream,
-                pool->server->address, hg_link_pending(link), text);
+    if (why == HG_LINK_TLS_FAILED)
+        hg_log_warn("upstream=%s server=%s msg=\"%s\"", pool->server->upstream,
+                    pool->server->address, text);
+    else
+        hg_log_info("upstream=%s server=%s unanswered=%u msg=\"%s\"", pool->server->upstream,
+                    pool->server->address, hg_link_pending(link), text);
     if (!link->live && why != HG_LINK_MEMORY)
         hg_server_note_error(pool->server, text);
 }

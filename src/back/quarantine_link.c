@@ -205,6 +205,9 @@ static void account_not_made(struct hg_quarantine *quarantine, struct hg_pool *p
 {
     struct hg_server *server = pool->server;
     char text[HG_LINK_WHY_BYTES];
+    if (why == HG_LINK_TLS_FAILED)
+        hg_log_warn("upstream=%s server=%s msg=\"TLS failed: %s\"", server->upstream,
+                    server->address, link->denial);
     if (why != HG_LINK_LET_GO && why != HG_LINK_MEMORY)
         hg_server_note_error(server, hg_link_end_text(link, why, error, text));
     if (why == HG_LINK_REJECTED) {

@@ -22,6 +22,7 @@
 
 struct hg_ctl_client {
     int fd;
+    struct hg_tls *tls; /* NULL: plain */
     int timeout_ms;
     uint32_t opaque; /* of the last request */
     uint8_t *body;   /* of the last reply */
@@ -138,6 +139,7 @@ void hg_ctl_client_free(struct hg_ctl_client *client)
 {
     if (client == NULL)
         return;
+    hg_tls_free(client->tls);
     close(client->fd);
     free(client->body);
     free(client);
@@ -166,12 +168,21 @@ static int fail_by_system(struct hg_ctl_client *client, int rc)
     return fail(client, rc, rc == -ETIMEDOUT ? "no answer in time" : strerror(-rc));
 }
 
+/* Bytes, 0 at the end, or -errno. */
+static ssize_t move(struct hg_ctl_client *client, uint8_t *at, size_t len, bool out)
+{
+    if (client->tls != NULL)
+        return out ? hg_tls_send(client->tls, at, len) : hg_tls_recv(client->tls, at, len);
+    ssize_t n = out ? send(client->fd, at, len, MSG_NOSIGNAL) : recv(client->fd, at, len, 0);
+    return n < 0 ? -errno : n;
+}
+
 /* Sends or receives all of it before the time is up. */
 static int transfer(struct hg_ctl_client *client, uint8_t *at, size_t len, bool out)
 {
     uint64_t until_us = hg_now_us() + (uint64_t)client->timeout_ms * 1000;
     while (len > 0) {
-        ssize_t n = out ? send(client->fd, at, len, MSG_NOSIGNAL) : recv(client->fd, at, len, 0);
+        ssize_t n = move(client, at, len, out);
         if (n > 0) {
             at += n;
             len -= (size_t)n;
@@ -179,13 +190,33 @@ static int transfer(struct hg_ctl_client *client, uint8_t *at, size_t len, bool 
         }
         if (n == 0)
             return fail(client, -ECONNRESET, "connection closed by the server");
-        if (errno != EAGAIN && errno != EINTR)
-            return fail_by_system(client, -errno);
+        if (n == -EPROTO && client->tls != NULL)
+            return fail(client, -EPROTO, hg_tls_why(client->tls));
+        if (n != -EAGAIN && n != -EINTR)
+            return fail_by_system(client, (int)n);
         int rc = wait_for(client->fd, out ? POLLOUT : POLLIN, until_us);
         if (rc != 0)
             return fail_by_system(client, rc);
     }
     return 0;
+}
+
+int hg_ctl_client_secure(struct hg_ctl_client *client, struct hg_tls_ctx *ctx, const char *host)
+{
+    uint64_t until_us = hg_now_us() + (uint64_t)client->timeout_ms * 1000;
+    client->tls = hg_tls_new(ctx, client->fd, host);
+    if (client->tls == NULL)
+        return fail(client, -ENOMEM, "no memory is left");
+    for (;;) {
+        enum hg_tls_step step = hg_tls_handshake(client->tls);
+        if (step == HG_TLS_DONE)
+            return 0;
+        if (step == HG_TLS_FAILED)
+            return fail(client, -EPROTO, hg_tls_why(client->tls));
+        int rc = wait_for(client->fd, step == HG_TLS_WANT_WRITE ? POLLOUT : POLLIN, until_us);
+        if (rc != 0)
+            return fail_by_system(client, rc);
+    }
 }
 
 int hg_ctl_client_send(struct hg_ctl_client *client, const struct hg_ctl_request *request)

@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "base/span.h"
+#include "io/tls.h"
 
 #define HG_CTL_PORT_DEFAULT 11211
 #define HG_CTL_TIMEOUT_MS   5000
@@ -32,6 +33,10 @@ struct hg_ctl_reply {
 /* Connects to HOST:PORT, HOST, [V6]:PORT, unix:PATH or /PATH; tries every address of a name. 0, or
    -EINVAL (no address), -ENOENT (no such host) or another -errno. */
 HG_MUST_USE int hg_ctl_client_open(const char *address, struct hg_ctl_client **ret);
+/* From now on through TLS, with a server that is called `host`; before the first request. 0 or
+   -errno. */
+HG_MUST_USE int hg_ctl_client_secure(struct hg_ctl_client *client, struct hg_tls_ctx *ctx,
+                                     const char *host);
 void hg_ctl_client_free(struct hg_ctl_client *client);
 
 /* How long an answer may take from now on. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "io/sock.h"
 #include "proto/hello.h"
 #include "proto/opcode.h"
 #include "proto/status.h"
@@ -145,12 +146,38 @@ static int log_in(struct hg_ctl *ctl)
     return code;
 }
 
+/* TLS with the server; an exit code. */
+static int secure(struct hg_ctl *ctl)
+{
+    struct hg_tls_conf conf = {.certificate = ctl->tls_certificate,
+                               .key = ctl->tls_key,
+                               .ca = ctl->tls_ca,
+                               .peer =
+                                   ctl->tls_insecure ? HG_TLS_PEER_IGNORED : HG_TLS_PEER_REQUIRED};
+    struct hg_tls_ctx *ctx;
+    char why[HG_TLS_WHY_BYTES], host[256];
+    uint16_t port;
+    bool is_unix;
+    if (hg_tls_ctx_new(&conf, &ctx, why) != 0)
+        return hg_ctl_say(HG_CTL_USAGE, "%s", why);
+    if (hg_addr_split(server_of(ctl), HG_CTL_PORT_DEFAULT, host, &port, &is_unix) != 0 || is_unix)
+        strcpy(host, "localhost");
+    int rc = hg_ctl_client_secure(ctl->client, ctx, host);
+    hg_tls_ctx_unref(ctx);
+    if (rc != 0)
+        return hg_ctl_say(HG_CTL_LOST, "no TLS with '%s': %s", server_of(ctl),
+                          hg_ctl_client_why(ctl->client));
+    return HG_CTL_OK;
+}
+
 int hg_ctl_connect(struct hg_ctl *ctl)
 {
     int rc = hg_ctl_client_open(server_of(ctl), &ctl->client);
     if (rc != 0)
         return say_connect(server_of(ctl), rc);
-    int code = say_hello(ctl);
+    int code = ctl->tls ? secure(ctl) : HG_CTL_OK;
+    if (code == HG_CTL_OK)
+        code = say_hello(ctl);
     if (code == HG_CTL_OK && ctl->user != NULL)
         code = log_in(ctl);
     if (code == HG_CTL_OK && ctl->bucket != NULL)

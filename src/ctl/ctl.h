@@ -30,6 +30,8 @@ struct hg_ctl_given {
 struct hg_ctl {
     const char *server, *user, *password_file, *bucket; /* options; NULL: not given */
     bool json;
+    bool tls, tls_insecure; /* tls: also when any of the others is given */
+    const char *tls_ca, *tls_certificate, *tls_key;
     bool keeps_password; /* to connect again without asking */
     char *password;      /* if so, once it is known */
     int arg_count;       /* behind the verb */

@@ -48,10 +48,14 @@ headgatectl_SOURCES += src/ctl/tableverb.c
 headgatectl_SOURCES += src/ctl/tableverb.h
 headgatectl_SOURCES += src/ctl/top.c
 headgatectl_SOURCES += src/ctl/top.h
+headgatectl_SOURCES += src/ctl/topclient.c
+headgatectl_SOURCES += src/ctl/topdraw.c
 headgatectl_SOURCES += src/ctl/topfetch.c
 headgatectl_SOURCES += src/ctl/toppage.c
+headgatectl_SOURCES += src/ctl/toppage.h
 headgatectl_SOURCES += src/ctl/topsample.c
 headgatectl_SOURCES += src/ctl/topscreen.c
+headgatectl_SOURCES += src/ctl/topscreen.h
 headgatectl_SOURCES += src/ctl/topsum.c
 headgatectl_SOURCES += src/ctl/topterm.c
 headgatectl_SOURCES += src/ctl/topview.c
@@ -65,4 +69,4 @@ headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO
 # of the server: the form of passwords and secrets, and addresses
 headgatectl_SOURCES += src/app/password.c src/app/password.h src/app/secret.c src/app/secret.h \
 	src/io/sock.c src/io/sock.h
-headgatectl_LDADD = libproto.a libtablepb.a libbase.a $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm
+headgatectl_LDADD = libproto.a libtablepb.a libio.a libbase.a $(SSL_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm

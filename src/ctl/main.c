@@ -10,7 +10,18 @@
 #include "ctl/help.h"
 #include "ctl/option.h"
 
-enum { OPT_PASSWORD_FILE = 256, OPT_JSON, OPT_BUCKET, OPT_VERSION, OPT_OF_VERB };
+enum {
+    OPT_PASSWORD_FILE = 256,
+    OPT_JSON,
+    OPT_BUCKET,
+    OPT_VERSION,
+    OPT_TLS,
+    OPT_TLS_CA,
+    OPT_TLS_CERT,
+    OPT_TLS_KEY,
+    OPT_TLS_INSECURE,
+    OPT_OF_VERB
+};
 
 static const struct option options[] = {
     {"server", required_argument, NULL, 's'},
@@ -18,6 +29,11 @@ static const struct option options[] = {
     {"password-file", required_argument, NULL, OPT_PASSWORD_FILE},
     {"bucket", required_argument, NULL, 'b'},
     {"json", no_argument, NULL, OPT_JSON},
+    {"tls", no_argument, NULL, OPT_TLS},
+    {"tls-ca", required_argument, NULL, OPT_TLS_CA},
+    {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
+    {"tls-key", required_argument, NULL, OPT_TLS_KEY},
+    {"tls-insecure", no_argument, NULL, OPT_TLS_INSECURE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, 'h'},
 #define HG_CTL_OPTION(id, name, argument, ...)                                                     \
@@ -27,6 +43,28 @@ static const struct option options[] = {
 #undef HG_CTL_OPTION
     {NULL, 0, NULL, 0},
 };
+
+/* Each of these asks for TLS, too. */
+static void keep_tls(struct hg_ctl *ctl, int option, const char *value)
+{
+    ctl->tls = true;
+    switch (option) {
+    case OPT_TLS_CA:
+        ctl->tls_ca = value;
+        break;
+    case OPT_TLS_CERT:
+        ctl->tls_certificate = value;
+        break;
+    case OPT_TLS_KEY:
+        ctl->tls_key = value;
+        break;
+    case OPT_TLS_INSECURE:
+        ctl->tls_insecure = true;
+        break;
+    default:
+        break;
+    }
+}
 
 /* An exit code; -1 to go on. */
 static int parse(int argc, char **argv, struct hg_ctl *ctl, bool *ret_help)
@@ -48,6 +86,13 @@ static int parse(int argc, char **argv, struct hg_ctl *ctl, bool *ret_help)
             break;
         case OPT_JSON:
             ctl->json = true;
+            break;
+        case OPT_TLS:
+        case OPT_TLS_CA:
+        case OPT_TLS_CERT:
+        case OPT_TLS_KEY:
+        case OPT_TLS_INSECURE:
+            keep_tls(ctl, option, optarg);
             break;
         case OPT_VERSION:
             printf("headgatectl %s\n", PACKAGE_VERSION);

@@ -52,7 +52,7 @@ int hg_ctl_disable(struct hg_ctl *ctl)
 /* ---- drain ---- */
 
 #define POLL_MS         50
-#define MARGIN_S        5  /* on top of the time that the server gives itself */
+#define MARGIN_S        3  /* on top of the time that the server gives itself */
 #define DRAIN_UNKNOWN_S 60 /* when it does not say how long that is */
 
 static void sleep_ms(long ms)
@@ -122,6 +122,8 @@ int hg_ctl_drain(struct hg_ctl *ctl)
     struct hg_ctl_request request = {.opcode = HG_OPCODE_SET_PARAM,
                                      .key = HG_SPAN_LIT("server.drain"),
                                      .value = HG_SPAN_LIT("true")};
+    if (ctl->arg_count > 0)
+        return hg_ctl_say(HG_CTL_USAGE, "drain takes no argument, not '%s'", ctl->args[0]);
     int code = hg_ctl_connect(ctl);
     if (code != HG_CTL_OK)
         return code;

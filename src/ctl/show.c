@@ -4,6 +4,7 @@
 // What the server sends is shown as it comes: names that are not known here are no fault, names
 // that are missing are shown as "-".
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,7 +306,8 @@ static const char *text_of(const json_t *object, const char *key, char out[32])
 
 static double number_of(const json_t *object, const char *key)
 {
-    return json_number_value(json_object_get(object, key));
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
 static void add_server(struct hg_ctl_table *table, const char *name, const json_t *upstream,

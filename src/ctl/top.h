@@ -3,10 +3,10 @@
 //
 //   topfetch.c   asks the server for groups of statistics: a sample
 //   topsample.c  values of a sample, and rates from the differences of two
-//   toppage.c    the rows of a page
+//   toppage.c    the rows of a page (topclient.c: of connections)
 //   topsum.c     the lines above it, and who is throttled and why
 //   topview.h    rows: order, filter, widths
-//   topscreen.c  the terminal and its keys
+//   topscreen.c  the terminal and its keys (topdraw.c: drawing)
 //   top.c        the verb, and the output without a terminal
 //
 // Samples and pages know no terminal, no socket and no clock.
@@ -106,7 +106,7 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
 bool hg_top_is_calm(const struct hg_top_sample *before, const struct hg_top_sample *now);
 
 /* A server of an upstream in words: its breaker's state, and whether it was ever asked at all.
-   `requests`, `probes`, `failures` so far. */
+   `requests`, `probes`, `failures` so far; NAN: unknown, which is no sign of idleness. */
 const char *hg_ctl_server_word(const char *breaker, double requests, double probes,
                                double failures);
 

@@ -1,4 +1,4 @@
-// topscreen - the live screen of top: drawing and keys
+// topscreen - the live screen of top: the terminal, its keys, and when to look
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The screen is made anew in memory and ncurses sends what differs, so a slow line gets no more
@@ -7,7 +7,7 @@
 // the terminal is as it was before.
 #include "config.h"
 
-#include "ctl/top.h"
+#include "ctl/topscreen.h"
 
 #ifndef HAVE_NCURSES
 
@@ -30,35 +30,9 @@ int hg_top_screen(struct hg_ctl *ctl, uint64_t interval_us)
 
 #include "base/clock.h"
 
-#define MIN_LINES    8
-#define MIN_COLUMNS  40
-#define HEAD_LINES   (HG_TOP_HEAD_LINES + 2) /* with the pages and the headings */
-#define KEYS_A_DRAW  64                      /* that are obeyed before the screen is drawn again */
-#define AGAIN_US     1000000                 /* until the next try, when the server is lost */
-#define FILTER_BYTES 64
-#define KEY_ESC      27
-
-enum { STYLE_BAD = 1, STYLE_NOTED };
-
-struct order {
-    unsigned column;
-    bool reverse;
-};
-
-struct screen {
-    struct hg_ctl *ctl;
-    uint64_t interval_us, next_us;
-    enum hg_top_page page;
-    struct order orders[HG_TOP_PAGES];
-    struct hg_top_sample samples[2]; /* the last, and the one before */
-    unsigned last;                   /* which of them is the last */
-    bool has_last, has_before;
-    char filter[FILTER_BYTES + 1], typed[FILTER_BYTES + 1];
-    bool typing, frozen, helping, colours, leave;
-    size_t first, shown; /* rows: scrolled by, on the screen */
-    size_t count;        /* rows of the page */
-    char lost[512];      /* why there is no connection; "": there is one */
-};
+#define KEYS_A_DRAW 64      /* that are obeyed before the screen is drawn again */
+#define AGAIN_US    1000000 /* until the next try, when the server is lost */
+#define KEY_ESC     27
 
 static volatile sig_atomic_t got_signal;
 
@@ -69,21 +43,21 @@ static void on_signal(int number)
 
 /* ---- looking ---- */
 
-static void drop_samples(struct screen *screen)
+static void drop_samples(struct hg_top_screen_state *screen)
 {
     hg_top_sample_free(&screen->samples[0]);
     hg_top_sample_free(&screen->samples[1]);
     screen->has_last = screen->has_before = false;
 }
 
-static void be_lost(struct screen *screen)
+static void be_lost(struct hg_top_screen_state *screen)
 {
     hg_ctl_client_free(screen->ctl->client);
     screen->ctl->client = NULL;
 }
 
 /* Takes a sample of the page; what is wrong is in `lost` then. */
-static void look(struct screen *screen)
+static void look(struct hg_top_screen_state *screen)
 {
     struct hg_top_sample sample = {0};
     char said[sizeof screen->lost] = "";
@@ -108,187 +82,9 @@ static void look(struct screen *screen)
     screen->has_last = true;
 }
 
-static const struct hg_top_sample *last_of(const struct screen *screen)
-{
-    return &screen->samples[screen->last];
-}
-
-static const struct hg_top_sample *before_of(const struct screen *screen)
-{
-    return screen->has_before ? &screen->samples[1 - screen->last] : NULL;
-}
-
-/* ---- drawing ---- */
-
-static int style_of(const struct screen *screen, enum hg_top_mark mark)
-{
-    if (mark == HG_TOP_BAD)
-        return screen->colours ? COLOR_PAIR(STYLE_BAD) | A_BOLD : A_BOLD;
-    if (mark == HG_TOP_NOTED)
-        return screen->colours ? COLOR_PAIR(STYLE_NOTED) : A_BOLD;
-    return A_NORMAL;
-}
-
-/* A line of text, cut at the edge; with a style to the edge if `full`. */
-static void put(int y, int style, bool full, const char *text)
-{
-    attrset(style);
-    mvaddnstr(y, 0, text, COLS);
-    for (int x = (int)strlen(text); full && x < COLS; x++)
-        addch(' ');
-    attrset(A_NORMAL);
-}
-
-static void draw_head(const struct screen *screen)
-{
-    char head[HG_TOP_HEAD_LINES][HG_TOP_LINE_BYTES];
-    const struct hg_top_sample *last = last_of(screen);
-    hg_top_head(before_of(screen), last, head);
-    bool calm = hg_top_is_calm(before_of(screen), last);
-    const char *where = screen->ctl->server;
-    put(0, A_BOLD, false, head[0]);
-    if (where != NULL && strlen(head[0]) + strlen(where) + 2 <= (size_t)COLS)
-        mvaddstr(0, COLS - (int)strlen(where), where);
-    put(1, A_NORMAL, false, head[1]);
-    put(2, style_of(screen, calm ? HG_TOP_PLAIN : HG_TOP_BAD), false, head[2]);
-}
-
-static void draw_pages(const struct screen *screen)
-{
-    move(HG_TOP_HEAD_LINES, 0);
-    for (int p = 0; p < HG_TOP_PAGES; p++) {
-        attrset((int)screen->page == p ? A_REVERSE : A_NORMAL);
-        printw(" %d %s ", p + 1, hg_top_page_names[p]);
-    }
-    attrset(A_BOLD);
-    if (screen->frozen)
-        addstr(" frozen");
-    if (screen->filter[0] != '\0')
-        printw(" /%s", screen->filter);
-    attrset(A_NORMAL);
-}
-
-static void clamp_scroll(struct screen *screen)
-{
-    size_t most = screen->count > screen->shown ? screen->count - screen->shown : 0;
-    if (screen->first > most)
-        screen->first = most;
-}
-
-static void draw_heading(const struct screen *screen, const struct hg_top_view *view,
-                         const unsigned *widths)
-{
-    char line[1024];
-    unsigned sorted = screen->orders[screen->page].column, x = 0;
-    hg_top_view_print(view, NULL, widths, line, sizeof line);
-    put(HEAD_LINES - 1, A_REVERSE, true, line);
-    for (unsigned c = 0; c < sorted; c++)
-        x += widths[c] > 0 ? widths[c] + HG_TOP_GAP : 0;
-    if ((int)x < COLS && x < strlen(line)) {
-        attrset(A_REVERSE | A_BOLD | A_UNDERLINE);
-        mvaddnstr(
-            HEAD_LINES - 1, (int)x, line + x,
-            (int)(x + widths[sorted] <= (unsigned)COLS ? widths[sorted] : (unsigned)COLS - x));
-        attrset(A_NORMAL);
-    }
-}
-
-static void draw_rows(struct screen *screen)
-{
-    struct hg_top_view view;
-    unsigned widths[HG_TOP_COLUMNS_MAX];
-    struct order order = screen->orders[screen->page];
-    const char *refused = hg_top_page_refused(screen->page, last_of(screen));
-    hg_top_page_build(screen->page, before_of(screen), last_of(screen), &view);
-    hg_top_view_filter(&view, screen->typing ? screen->typed : screen->filter);
-    hg_top_view_sort(&view, order.column, order.reverse);
-    hg_top_view_fit(&view, (unsigned)COLS, order.column, widths);
-    screen->count = view.count;
-    screen->shown = (size_t)(LINES - HEAD_LINES - 1);
-    clamp_scroll(screen);
-    draw_heading(screen, &view, widths);
-    for (size_t i = 0; i < screen->shown && screen->first + i < view.count; i++) {
-        char line[1024];
-        const struct hg_top_line *row = &view.lines[screen->first + i];
-        hg_top_view_print(&view, row, widths, line, sizeof line);
-        put(HEAD_LINES + (int)i, style_of(screen, row->mark), false, line);
-    }
-    if (refused != NULL)
-        put(HEAD_LINES, style_of(screen, HG_TOP_BAD), false, refused);
-    else if (view.count == 0)
-        put(HEAD_LINES, A_NORMAL, false, screen->filter[0] != '\0' ? "nothing matches" : "nothing");
-    hg_top_view_fini(&view);
-}
-
-static void draw_help(void)
-{
-    static const char *const lines[] = {
-        "1 2 3 4, Tab   tenants, hot keys, upstreams, connections",
-        "< >            sort by the column to the left, to the right",
-        "r              the other way round",
-        "/              show rows with this text only; empty: all",
-        "f, space       freeze, and go on",
-        "up, down, Page Up, Page Down, Home, End   scroll",
-        "?, h           this help",
-        "q              leave",
-        "",
-        "Rates are over the last interval; - is not known, or no limit.",
-        "THROTTLE is the share that is refused, or one in how many is let through;",
-        "in brackets: would be, but the tenant only observes.",
-    };
-    for (size_t i = 0; i < HG_COUNT_OF(lines) && (int)i + HEAD_LINES < LINES - 1; i++)
-        put(HEAD_LINES + (int)i, A_NORMAL, false, lines[i]);
-}
-
-/* The last line: what is typed, what is wrong, or what may be done. */
-static void draw_foot(const struct screen *screen)
-{
-    char text[700];
-    if (screen->typing) {
-        snprintf(text, sizeof text, "filter: %s", screen->typed);
-        put(LINES - 1, A_BOLD, false, text);
-        return;
-    }
-    if (screen->lost[0] != '\0') {
-        snprintf(text, sizeof text, "%s; trying again", screen->lost);
-        put(LINES - 1, A_REVERSE | A_BOLD, true, text);
-        move(0, 0);
-        return;
-    }
-    size_t last = screen->first + screen->shown;
-    snprintf(text, sizeof text,
-             "%zu-%zu of %zu   q leave  ? help  < > sort  r reverse  / filter  f freeze",
-             screen->count > 0 ? screen->first + 1 : 0, last < screen->count ? last : screen->count,
-             screen->count);
-    put(LINES - 1, A_DIM, false, text);
-    move(0, 0);
-}
-
-static void draw(struct screen *screen)
-{
-    erase();
-    if (LINES < MIN_LINES || COLS < MIN_COLUMNS) {
-        char text[80];
-        snprintf(text, sizeof text, "too small: at least %dx%d", MIN_COLUMNS, MIN_LINES);
-        put(0, A_NORMAL, false, text);
-        refresh();
-        return;
-    }
-    if (screen->has_last) {
-        draw_head(screen);
-        draw_pages(screen);
-        if (screen->helping)
-            draw_help();
-        else
-            draw_rows(screen);
-    }
-    draw_foot(screen);
-    refresh();
-}
-
 /* ---- keys ---- */
 
-static void show_page(struct screen *screen, unsigned page)
+static void show_page(struct hg_top_screen_state *screen, unsigned page)
 {
     if (screen->page == page || page >= HG_TOP_PAGES)
         return;
@@ -300,18 +96,18 @@ static void show_page(struct screen *screen, unsigned page)
     screen->next_us = 0; /* at once, and its rates one interval later */
 }
 
-static void sort_by(struct screen *screen, int step)
+static void sort_by(struct hg_top_screen_state *screen, int step)
 {
     struct hg_top_view view;
-    struct order *order = &screen->orders[screen->page];
-    hg_top_page_build(screen->page, NULL, last_of(screen), &view);
+    struct hg_top_order *order = &screen->orders[screen->page];
+    hg_top_page_build(screen->page, NULL, hg_top_last(screen), &view);
     int columns = (int)view.column_count;
     order->column = (unsigned)(((int)order->column + step + columns) % columns);
     order->reverse = false;
     hg_top_view_fini(&view);
 }
 
-static void type_key(struct screen *screen, int key)
+static void type_key(struct hg_top_screen_state *screen, int key)
 {
     size_t len = strlen(screen->typed);
     if (key == '\n' || key == '\r' || key == KEY_ENTER) {
@@ -322,7 +118,7 @@ static void type_key(struct screen *screen, int key)
         screen->typing = false;
     } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && len > 0) {
         screen->typed[len - 1] = '\0';
-    } else if (key >= ' ' && key <= '~' && len < FILTER_BYTES) {
+    } else if (key >= ' ' && key <= '~' && len < HG_TOP_FILTER_BYTES) {
         screen->typed[len] = (char)key;
         screen->typed[len + 1] = '\0';
     }
@@ -330,30 +126,30 @@ static void type_key(struct screen *screen, int key)
         curs_set(0);
 }
 
-static void scroll_by(struct screen *screen, long rows)
+static void scroll_by(struct hg_top_screen_state *screen, long rows)
 {
     if (rows < 0 && screen->first < (size_t)-rows)
         screen->first = 0;
     else
         screen->first = (size_t)((long)screen->first + rows);
-    clamp_scroll(screen);
+    hg_top_clamp_scroll(screen);
 }
 
-static void begin_typing(struct screen *screen)
+static void begin_typing(struct hg_top_screen_state *screen)
 {
     screen->typing = true;
     screen->typed[0] = '\0';
     curs_set(1);
 }
 
-static void unfreeze(struct screen *screen)
+static void unfreeze(struct hg_top_screen_state *screen)
 {
     screen->frozen = !screen->frozen;
     if (!screen->frozen)
         screen->next_us = 0;
 }
 
-static bool scroll_key(struct screen *screen, int key)
+static bool scroll_key(struct hg_top_screen_state *screen, int key)
 {
     switch (key) {
     case KEY_UP:
@@ -373,14 +169,14 @@ static bool scroll_key(struct screen *screen, int key)
         return true;
     case KEY_END:
         screen->first = screen->count;
-        clamp_scroll(screen);
+        hg_top_clamp_scroll(screen);
         return true;
     default:
         return false;
     }
 }
 
-static void obey(struct screen *screen, int key)
+static void obey(struct hg_top_screen_state *screen, int key)
 {
     if (screen->typing) {
         type_key(screen, key);
@@ -413,7 +209,7 @@ static void obey(struct screen *screen, int key)
 }
 
 /* Waits for a key until the next look is due, and obeys those that were typed. */
-static void wait_for_keys(struct screen *screen)
+static void wait_for_keys(struct hg_top_screen_state *screen)
 {
     uint64_t now_us = hg_now_us();
     bool looks = !screen->frozen;
@@ -427,19 +223,20 @@ static void wait_for_keys(struct screen *screen)
     }
 }
 
-static void run(struct screen *screen)
+static void run(struct hg_top_screen_state *screen)
 {
     while (!screen->leave && got_signal == 0) {
         if (!screen->frozen && hg_now_us() >= screen->next_us) {
             look(screen);
-            draw(screen);
+            hg_top_draw(screen);
             bool lost = screen->lost[0] != '\0';
             uint64_t wait_us =
                 lost && screen->interval_us < AGAIN_US ? AGAIN_US : screen->interval_us;
             screen->next_us = hg_now_us() + wait_us;
         }
         wait_for_keys(screen);
-        draw(screen);
+        if (screen->frozen || hg_now_us() < screen->next_us)
+            hg_top_draw(screen); /* else there is more to draw in a moment */
     }
 }
 
@@ -455,7 +252,7 @@ static void catch_signals(void)
     hg_ctl_client_stop_on(&got_signal);
 }
 
-static void begin(struct screen *screen)
+static void begin(struct hg_top_screen_state *screen)
 {
     setlocale(LC_CTYPE, "");
     set_escdelay(25);
@@ -469,8 +266,8 @@ static void begin(struct screen *screen)
     screen->colours = has_colors() && start_color() == OK;
     if (screen->colours) {
         use_default_colors();
-        init_pair(STYLE_BAD, COLOR_RED, -1);
-        init_pair(STYLE_NOTED, COLOR_YELLOW, -1);
+        init_pair(HG_TOP_STYLE_BAD, COLOR_RED, -1);
+        init_pair(HG_TOP_STYLE_NOTED, COLOR_YELLOW, -1);
     }
 }
 
@@ -485,7 +282,7 @@ static void end_by_signal(void)
 
 int hg_top_screen(struct hg_ctl *ctl, uint64_t interval_us)
 {
-    struct screen screen = {.ctl = ctl, .interval_us = interval_us};
+    struct hg_top_screen_state screen = {.ctl = ctl, .interval_us = interval_us};
     for (int p = 0; p < HG_TOP_PAGES; p++)
         screen.orders[p].column = hg_top_page_order((enum hg_top_page)p);
     int code = hg_top_check_terminal();

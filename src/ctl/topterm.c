@@ -24,7 +24,9 @@ int hg_top_check_terminal(void)
         return hg_ctl_say(HG_CTL_USAGE, "top: the terminal '%s' (TERM) is not known",
                           term != NULL ? term : "");
     const char *move_cursor = tigetstr("cup");
-    if (move_cursor == NULL || move_cursor == (const char *)-1)
+    bool moves = move_cursor != NULL && move_cursor != (const char *)-1;
+    del_curterm(cur_term); /* the screen gets one of its own */
+    if (!moves)
         return hg_ctl_say(HG_CTL_USAGE,
                           "top: the terminal '%s' (TERM) cannot move its cursor (top --once prints "
                           "to anything)",

@@ -117,6 +117,8 @@ struct hg_bucket {
     _Atomic bool hotkey_tracking;
     _Atomic bool hotkey_shrunk;      /* its sketches are to be small ones: memory is scarce */
     struct hg_hottenant *hot_tenant; /* housekeeping's */
+    _Atomic unsigned hot_throttled;  /* keys on its list, of the last epoch's end */
+    _Atomic bool required;           /* the process is not ready while its upstream is down */
     struct hg_credit_bucket credit;
     struct hg_credit_lane *credit_lanes; /* one a worker */
     /* Called with the last reference; set by the owner. */

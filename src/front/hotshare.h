@@ -53,8 +53,9 @@ enum hg_hot_size { HG_HOT_SIZE_ALL, HG_HOT_SIZE_OTHER, HG_HOT_SIZE_SHRUNK, HG_HO
 
 /* HG_HOT_WORKER_STAT(name, kind, sentence), kind COUNTER or GAUGE */
 #define HG_HOT_WORKER_STATS(HG_HOT_WORKER_STAT)                                                    \
-    HG_HOT_WORKER_STAT(handovers, COUNTER, "times that a worker handed over at the end of an epoch")        \
-    HG_HOT_WORKER_STAT(handed_shares, COUNTER, "pairs of tenant and worker that were handed over")          \
+    HG_HOT_WORKER_STAT(handovers, COUNTER,                                                         \
+                       "times that a worker handed over at the end of an epoch")                   \
+    HG_HOT_WORKER_STAT(handed_shares, COUNTER, "pairs of tenant and worker that were handed over") \
     HG_HOT_WORKER_STAT(handover_ns, COUNTER, "CPU time that workers spent on it, in nanoseconds")
 
 /* A worker's own, part of struct hg_worker. */

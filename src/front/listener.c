@@ -16,10 +16,13 @@
 struct listener {
     struct hg_listeners *all;
     struct listener *next;
+    size_t number; /* in the order of adding */
     int fd;
     struct hg_addr addr;
     bool keeps_file;
     struct event event;
+    bool speaks_tls;
+    struct hg_tls_rules *rules; /* if it does; under lock */
 };
 
 struct hg_listeners {
@@ -27,11 +30,14 @@ struct hg_listeners {
     struct hg_front *front;
     struct listener *first, *last;
     _Atomic unsigned max_connections;
-    struct hg_timer pause;
+    size_t count;
+    struct hg_timer pause, handshake_pause;
+    pthread_mutex_t lock;
+    struct hg_handshakes *handshakes;
     struct hg_listeners_stats stats;
 };
 
-static struct hg_worker *least_loaded(struct hg_front *front, unsigned *ret_total)
+struct hg_worker *hg_listeners_pick(struct hg_front *front, unsigned *ret_total)
 {
     struct hg_worker *best = &front->workers[0];
     unsigned best_load = UINT32_MAX;
@@ -47,11 +53,30 @@ static struct hg_worker *least_loaded(struct hg_front *front, unsigned *ret_tota
     return best;
 }
 
-static void hand_over(struct hg_listeners *all, int fd, const struct hg_addr *peer)
+/* 0, or -ENOMEM: then the socket is still ours. */
+static int pass_on(struct listener *listener, struct hg_worker *worker,
+                   const struct hg_client *client)
 {
+    struct hg_listeners *all = listener->all;
+    if (!listener->speaks_tls)
+        return hg_worker_give(worker, client);
+    pthread_mutex_lock(&all->lock);
+    struct hg_tls_rules *rules = hg_tls_rules_ref(listener->rules);
+    pthread_mutex_unlock(&all->lock);
+    int rc = hg_handshakes_give(all->handshakes, client, rules);
+    if (rc != 0)
+        hg_tls_rules_unref(rules);
+    return rc;
+}
+
+static void hand_over(struct listener *listener, int fd, const struct hg_addr *peer)
+{
+    struct hg_listeners *all = listener->all;
     unsigned total;
     unsigned max = atomic_load_explicit(&all->max_connections, memory_order_relaxed);
-    struct hg_worker *worker = least_loaded(all->front, &total);
+    struct hg_worker *worker = hg_listeners_pick(all->front, &total);
+    if (all->handshakes != NULL)
+        total += hg_handshakes_now(all->handshakes);
     bool over = total >= max;
     hg_counter_add(&all->stats.accepted, 1);
     if (over)
@@ -61,7 +86,8 @@ static void hand_over(struct hg_listeners *all, int fd, const struct hg_addr *pe
         close(fd);
         return;
     }
-    if (hg_worker_give_client(worker, fd, peer, over) != 0) {
+    struct hg_client client = {.fd = fd, .over_limit = over, .peer = *peer};
+    if (pass_on(listener, worker, &client) != 0) {
         hg_counter_add(&all->stats.failed, 1);
         close(fd);
     }
@@ -70,13 +96,19 @@ static void hand_over(struct hg_listeners *all, int fd, const struct hg_addr *pe
 /* True when another connection may be there. */
 static bool accept_one(struct listener *listener)
 {
+    if (listener->speaks_tls && hg_handshakes_full(listener->all->handshakes)) {
+        event_del(&listener->event); /* they wait in the kernel */
+        if (hg_loop_timer_arm(&listener->all->handshake_pause, HG_HANDSHAKE_PAUSE_US) != 0)
+            hg_log_error("msg=\"cannot set a timer: accepting has stopped\"");
+        return false;
+    }
     struct hg_addr peer = {.len = sizeof peer.sa};
     int fd =
         accept4(listener->fd, (struct sockaddr *)&peer.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         if (peer.len == 0 || peer.sa.ss_family == AF_UNIX)
             peer = listener->addr;
-        hand_over(listener->all, fd, &peer);
+        hand_over(listener, fd, &peer);
         return true;
     }
     if (errno == EINTR || errno == ECONNABORTED)
@@ -111,6 +143,14 @@ static void on_pause_over(struct hg_timer *timer)
         hg_log_error("msg=\"cannot watch the listeners: accepting has stopped\"");
 }
 
+static void on_handshake_pause_over(struct hg_timer *timer)
+{
+    struct hg_listeners *all = HG_CONTAINER_OF(timer, struct hg_listeners, handshake_pause);
+    for (struct listener *l = all->first; l != NULL; l = l->next)
+        if (l->speaks_tls && event_add(&l->event, NULL) != 0)
+            hg_log_error("msg=\"cannot watch the listeners: accepting has stopped\"");
+}
+
 struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct hg_front *front,
                                       unsigned max_connections)
 {
@@ -124,7 +164,40 @@ struct hg_listeners *hg_listeners_new(struct hg_loop *loop, struct hg_front *fro
         free(all);
         return NULL;
     }
+    if (hg_loop_timer_init(loop, &all->handshake_pause, 0, on_handshake_pause_over) != 0) {
+        hg_loop_timer_fini(&all->pause);
+        free(all);
+        return NULL;
+    }
+    pthread_mutex_init(&all->lock, NULL);
     return all;
+}
+
+void hg_listeners_number_last(struct hg_listeners *all, size_t number)
+{
+    if (all->last != NULL)
+        all->last->number = number;
+}
+
+void hg_listeners_set_tls(struct hg_listeners *all, size_t number, struct hg_tls_rules *rules)
+{
+    struct hg_tls_rules *old = rules;
+    pthread_mutex_lock(&all->lock);
+    for (struct listener *l = all->first; l != NULL; l = l->next) {
+        if (l->number != number)
+            continue;
+        old = l->rules;
+        l->rules = rules;
+        if (old == NULL)
+            l->speaks_tls = true;
+    }
+    pthread_mutex_unlock(&all->lock);
+    hg_tls_rules_unref(old);
+}
+
+void hg_listeners_set_handshakes(struct hg_listeners *all, struct hg_handshakes *handshakes)
+{
+    all->handshakes = handshakes;
 }
 
 static void read_own_address(struct listener *listener)
@@ -137,6 +210,7 @@ static void read_own_address(struct listener *listener)
 static void append(struct hg_listeners *all, struct listener *listener, struct hg_addr *ret_bound)
 {
     listener->all = all;
+    listener->number = all->count++;
     event_assign(&listener->event, all->loop->base, listener->fd, EV_READ | EV_PERSIST,
                  on_acceptable, listener);
     if (all->first == NULL)
@@ -211,6 +285,8 @@ int hg_listeners_start(struct hg_listeners *all)
 void hg_listeners_close(struct hg_listeners *all)
 {
     hg_loop_timer_fini(&all->pause);
+    hg_loop_timer_fini(&all->handshake_pause);
+    pthread_mutex_lock(&all->lock);
     while (all->first != NULL) {
         struct listener *listener = all->first;
         all->first = listener->next;
@@ -218,8 +294,10 @@ void hg_listeners_close(struct hg_listeners *all)
         close(listener->fd);
         if (listener->addr.sa.ss_family == AF_UNIX && !listener->keeps_file)
             unlink(((struct sockaddr_un *)&listener->addr.sa)->sun_path);
+        hg_tls_rules_unref(listener->rules);
         free(listener);
     }
+    pthread_mutex_unlock(&all->lock);
 }
 
 void hg_listeners_free(struct hg_listeners *all)
@@ -227,6 +305,7 @@ void hg_listeners_free(struct hg_listeners *all)
     if (all == NULL)
         return;
     hg_listeners_close(all);
+    pthread_mutex_destroy(&all->lock);
     free(all);
 }
 

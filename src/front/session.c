@@ -235,11 +235,22 @@ static void keep(struct hg_session *session, const uint8_t *bytes, size_t len, u
 static void settle_backlog(struct hg_session *session, bool drained)
 {
     int unread = 0;
+    if (session->tls != NULL) /* one record at a time is read, however many there are */
+        drained = false;
     if (HG_LIKELY(session->backlog_us == 0) || session->dead || session->wait != HG_WAIT_NONE ||
-        session->paused || !hg_list_empty(&session->ready))
+        session->paused || session->hidden || !hg_list_empty(&session->ready))
         return;
     if (drained || ioctl(session->fd, FIONREAD, &unread) != 0 || unread == 0)
         session->backlog_us = 0;
+}
+
+/* No event will tell of what is within: the session comes again by itself, if it may read. */
+static void read_hidden(struct hg_session *session)
+{
+    if ((wanted_events(session) & EV_READ) == 0 || !hg_list_empty(&session->ready))
+        return;
+    session->unread = true;
+    hg_session_make_ready(session);
 }
 
 static void settle_state(struct hg_session *session)
@@ -251,6 +262,8 @@ static void settle_state(struct hg_session *session)
     if (session->closing || session->read_closed)
         hg_session_touch(session);
     watch(session);
+    if (HG_UNLIKELY(session->hidden) && !session->dead)
+        read_hidden(session);
 }
 
 static void run(struct hg_session *session, unsigned budget)
@@ -287,7 +300,8 @@ static void on_end_of_file(struct hg_session *session)
 /* recv into `room`; 0 when nothing was read (end of file, error or nothing there). */
 static size_t receive(struct hg_session *session, uint8_t *room, size_t bytes)
 {
-    ssize_t n = recv(session->fd, room, bytes, 0);
+    ssize_t n = HG_LIKELY(session->tls == NULL) ? recv(session->fd, room, bytes, 0)
+                                                : hg_session_receive_tls(session, room, bytes);
     if (n > 0) {
         session->active_us = session->worker->loop.now_us;
         hg_counter_add(&session->worker->bytes_read, (uint64_t)n);
@@ -310,6 +324,8 @@ static void read_more(struct hg_session *session, bool in_line)
         session->lingered_bytes += n;
         if (session->read_closed || session->lingered_bytes > LINGER_BYTES)
             hg_session_close(session);
+        else if (session->hidden)
+            read_hidden(session);
         return;
     }
     if (!hg_list_empty(&session->ready))
@@ -381,6 +397,11 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     if (what & EV_WRITE) {
         session->full = false;
         hg_session_touch(session);
+        /* Reading may have waited for this, too: TLS answers some of what it reads by itself. */
+        if (session->tls != NULL && !session->dead && hg_tls_pending(session->tls) > 0) {
+            session->hidden = true;
+            read_hidden(session);
+        }
     }
     short want = wanted_events(session);
     short unwanted = what & ~want & (EV_READ | EV_WRITE | EV_CLOSED);
@@ -392,8 +413,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
         on_hang_up(session);
 }
 
-struct hg_session *hg_session_new(struct hg_worker *worker, int fd, const struct hg_addr *peer,
-                                  bool over_limit)
+struct hg_session *hg_session_new(struct hg_worker *worker, const struct hg_client *client)
 {
     struct hg_session *session = calloc(1, sizeof *session);
     if (session == NULL)
@@ -403,17 +423,24 @@ struct hg_session *hg_session_new(struct hg_worker *worker, int fd, const struct
     hg_list_init(&session->dirty);
     hg_list_init(&session->held);
     session->worker = worker;
-    session->fd = fd;
-    session->peer = *peer;
-    session->over_limit = over_limit;
+    session->fd = client->fd;
+    session->tls = client->tls;
+    session->peer = client->peer;
+    session->over_limit = client->over_limit;
     session->reply_peak = HG_SESSION_REPLY_GUESS;
     session->born_us = session->active_us = worker->loop.now_us;
     hg_out_init(&session->out, &worker->outs);
-    event_assign(&session->event, worker->loop.base, fd, 0, on_event, session);
+    event_assign(&session->event, worker->loop.base, client->fd, 0, on_event, session);
     hg_list_append(&worker->sessions, &session->node);
     hg_counter_add(&worker->connections, 1);
     hg_session_adopt(session);
-    watch(session);
+    if (session->tls != NULL) {
+        hg_counter_add(&worker->tls_connections, 1);
+        hg_session_present(session, client->user);
+        /* The first request may have come with the end of the handshake. */
+        session->hidden = !session->dead && hg_tls_pending(session->tls) > 0;
+    }
+    settle_state(session);
     return session;
 }
 
@@ -427,6 +454,11 @@ void hg_session_close(struct hg_session *session)
     if (session->watching != 0)
         event_del(&session->event);
     session->watching = 0;
+    if (session->tls != NULL) {
+        hg_counter_sub(&session->worker->tls_connections, 1);
+        hg_tls_free(session->tls);
+        session->tls = NULL;
+    }
     close(session->fd);
     session->fd = -1;
     hg_held_leave(session);
@@ -473,8 +505,10 @@ static void linger(struct hg_session *session)
 {
     int unsent = 0;
     bool long_idle = session->worker->loop.now_us - session->active_us >= LINGER_US;
-    if (session->read_closed ||
-        (long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0)) {
+    bool has_all = long_idle && ioctl(session->fd, TIOCOUTQ, &unsent) == 0 && unsent == 0;
+    if (session->tls != NULL && !session->read_closed && !session->lingering)
+        hg_tls_bye(session->tls);
+    if (session->read_closed || has_all) {
         hg_session_close(session);
         return;
     }
@@ -496,7 +530,8 @@ void hg_session_flush(struct hg_session *session)
     }
     if (!session->full && !hg_out_empty(&session->out)) {
         size_t before = session->out.bytes;
-        int rc = hg_out_flush(&session->out, session->fd);
+        int rc = HG_LIKELY(session->tls == NULL) ? hg_out_flush(&session->out, session->fd)
+                                                 : hg_tls_flush(session->tls, &session->out);
         hg_counter_add(&session->worker->bytes_written, before - session->out.bytes);
         if (session->out.bytes < before)
             session->active_us = session->worker->loop.now_us;

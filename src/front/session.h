@@ -24,12 +24,13 @@
 #include "front/request.h"
 #include "front/worker.h"
 #include "io/out.h"
+#include "io/tls.h"
 
 #define HG_SESSION_FRAMES_AFTER_WAIT 16
 #define HG_SESSION_IGNORED_MAX       8
 #define HG_SESSION_QUEUE_MAX         1024
 #define HG_SESSION_REPLY_GUESS       4096
-#define HG_LEAVE_YOUNG_US            1000000 /* as long as a closed connection lingers */
+#define HG_LEAVE_PATIENCE_US         1000000 /* as long as a closed connection lingers */
 #define HG_SESSION_LOGIN_FRAME_BYTES 16384   /* limit of a frame before a login */
 
 enum hg_wait {
@@ -47,7 +48,8 @@ struct hg_session {
     struct hg_list held;  /* lane's held list */
     struct hg_worker *worker;
     int fd;
-    short watching; /* EV_READ, EV_WRITE, EV_CLOSED */
+    short watching;     /* EV_READ, EV_WRITE, EV_CLOSED */
+    struct hg_tls *tls; /* NULL: plain */
     struct event event;
 
     struct hg_blob *in; /* bytes not yet carried out: in->data[in_at .. in->len) */
@@ -79,6 +81,7 @@ struct hg_session {
     bool paused;     /* reading stopped for output */
     uint8_t ignored; /* times that bytes were there while its request waited for room */
     bool unread;     /* there is something to read, when the turn of its tenant comes */
+    bool hidden;     /* read from the socket, and still within `tls`: no event tells of it */
     bool logged_in;
     bool chose;        /* the client has selected a bucket, or none, itself */
     bool no_place;     /* the bucket that it would start in has as many connections as it may */
@@ -98,8 +101,10 @@ struct hg_session {
     struct hg_addr peer;
 };
 
-HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker, int fd,
-                                              const struct hg_addr *peer, bool over_limit);
+/* Takes over the socket and `tls`. NULL when memory is out: then it does not. It may be closed
+   already, when its certificate names nobody. */
+HG_MUST_USE struct hg_session *hg_session_new(struct hg_worker *worker,
+                                              const struct hg_client *client);
 /* Cancels what is under way and closes; memory goes at the end of the turn. */
 void hg_session_close(struct hg_session *session);
 /* Looks at what has been read, from where it stopped; after a wait has ended. */
@@ -119,12 +124,17 @@ void hg_session_resume(struct hg_session *session);
 void hg_session_tick(struct hg_session *session, uint64_t now_us);
 /* Frees a closed session; no job may refer to it any more. */
 void hg_session_free(struct hg_session *session);
+/* recv through `tls`: record by record, as long as there is something within. Sets `hidden` when
+   some of it did not fit; errno as recv does. */
+ssize_t hg_session_receive_tls(struct hg_session *session, uint8_t *room, size_t bytes);
+/* Logs in who the certificate names, or closes, or leaves it anonymous. */
+void hg_session_present(struct hg_session *session, enum hg_client_user user);
 /* A new directory is in force. */
 void hg_session_adopt(struct hg_session *session);
 /* Carries out nothing more, closes when what is under way is answered. */
 void hg_session_finish(struct hg_session *session);
 /* leave.c: goes on until nothing is under way, half read or unread, then closes. A client that has
-   just come and asked nothing yet has HG_LEAVE_YOUNG_US to do so. */
+   just come and asked nothing yet, or has stopped within a request, has HG_LEAVE_PATIENCE_US. */
 void hg_session_leave(struct hg_session *session);
 /* Is that moment now? */
 bool hg_session_at_gap(const struct hg_session *session);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "front/session.h"
 
 static void use_lane(struct hg_session *session, struct hg_bucket *bucket)
@@ -120,6 +121,30 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     if (same != NULL && !hooks->may_see(hooks->app, directory, user, hg_span_str(name)))
         same = NULL;
     start_in(session, same);
+}
+
+void hg_session_present(struct hg_session *session, enum hg_client_user user)
+{
+    struct hg_front_hooks *hooks = &session->worker->front->hooks;
+    char name[HG_TLS_NAME_BYTES], text[HG_ADDR_TEXT], shown[4 * HG_TLS_NAME_BYTES];
+    bool named = user != HG_CLIENT_USER_NONE && hg_tls_peer_name(session->tls, name);
+    if (user == HG_CLIENT_USER_NONE || (!named && user == HG_CLIENT_USER_OPTIONAL))
+        return;
+    const void *found = NULL;
+    if (named)
+        found = hooks->find_user(hooks->app, session->worker->directory, hg_span_str(name));
+    if (found != NULL) {
+        hg_session_log_in(session, found, name);
+        return;
+    }
+    hg_counter_add(&session->worker->tls_unknown_users, 1);
+    bool closed = user == HG_CLIENT_USER_REQUIRED;
+    hg_log_warn("peer=%s name=\"%s\" msg=\"the client's certificate names no user: %s\"",
+                hg_addr_text(&session->peer, text),
+                named ? hg_escape(shown, sizeof shown, hg_span_str(name)) : "",
+                closed ? "closed" : "it stays anonymous");
+    if (closed)
+        hg_session_close(session);
 }
 
 void hg_session_log_out(struct hg_session *session)

@@ -180,41 +180,47 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
 
 struct client_letter {
     struct hg_letter letter;
-    int fd;
-    bool over_limit;
-    struct hg_addr peer;
+    struct hg_client client;
 };
 
 static void on_client_letter(struct hg_letter *letter, void *receiver)
 {
-    struct client_letter *client = HG_CONTAINER_OF(letter, struct client_letter, letter);
+    struct client_letter *given = HG_CONTAINER_OF(letter, struct client_letter, letter);
+    const struct hg_client *client = &given->client;
     struct hg_worker *worker = receiver;
     struct hg_session *session = NULL;
     hg_counter_add(&worker->accepted, 1);
     hg_sock_tune(client->fd, worker->directory->settings.keepalive_s);
     if (!worker->stopping)
-        session = hg_session_new(worker, client->fd, &client->peer, client->over_limit);
-    if (session == NULL)
+        session = hg_session_new(worker, client);
+    if (session == NULL) {
+        hg_tls_free(client->tls);
         close(client->fd);
-    else if (worker->draining)
-        hg_session_finish(session);
-    else if (worker->leaving)
-        hg_session_leave(session);
-    if (session == NULL)
         atomic_fetch_sub(&worker->load, 1);
-    free(client);
+    } else if (worker->draining && !session->dead) {
+        hg_session_finish(session);
+    } else if (worker->leaving && !session->dead) {
+        hg_session_leave(session);
+    }
+    free(given);
+}
+
+int hg_worker_give(struct hg_worker *worker, const struct hg_client *client)
+{
+    struct client_letter *given = malloc(sizeof *given);
+    if (given == NULL)
+        return -ENOMEM;
+    *given = (struct client_letter){{NULL, on_client_letter}, *client};
+    atomic_fetch_add(&worker->load, 1);
+    hg_mailbox_post(&worker->mailbox, &given->letter);
+    return 0;
 }
 
 int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                           bool over_limit)
 {
-    struct client_letter *client = malloc(sizeof *client);
-    if (client == NULL)
-        return -ENOMEM;
-    *client = (struct client_letter){{NULL, on_client_letter}, fd, over_limit, *peer};
-    atomic_fetch_add(&worker->load, 1);
-    hg_mailbox_post(&worker->mailbox, &client->letter);
-    return 0;
+    struct hg_client client = {.fd = fd, .over_limit = over_limit, .peer = *peer};
+    return hg_worker_give(worker, &client);
 }
 
 struct directory_letter {

@@ -29,6 +29,19 @@
 #define HG_SESSION_FRAMES_PER_TURN 64
 #define HG_LANE_FRAMES_ALONE       1024 /* of a tenant in a turn, while no other is active */
 
+/* What a certificate makes of a client: nothing, its user if there is one, or its user or nobody.
+ */
+enum hg_client_user { HG_CLIENT_USER_NONE, HG_CLIENT_USER_OPTIONAL, HG_CLIENT_USER_REQUIRED };
+
+/* A connection on its way to a worker. */
+struct hg_client {
+    int fd;
+    bool over_limit;
+    enum hg_client_user user;
+    struct hg_tls *tls; /* its handshake is done; NULL: plain */
+    struct hg_addr peer;
+};
+
 struct hg_instance;
 
 struct hg_slow_entry {
@@ -105,7 +118,8 @@ void hg_worker_close(struct hg_worker *worker);
 /* Opens the worker and starts its thread. 0 or -errno. */
 HG_MUST_USE int hg_worker_start(struct hg_worker *worker, struct hg_front *front, unsigned index,
                                 struct hg_directory *directory);
-/* From the main thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+/* From any other thread: hand over, poke, end. Each posts a letter and returns; 0 or -ENOMEM. */
+HG_MUST_USE int hg_worker_give(struct hg_worker *worker, const struct hg_client *client);
 HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                                       bool over_limit);
 HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);

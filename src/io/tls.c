@@ -18,7 +18,10 @@
 
 #include "io/tls_own.h"
 
-#define RECORD_BYTES SSL3_RT_MAX_PLAIN_LENGTH
+/* Records without data, as for new keys or a ticket, that one call passes over. */
+#define READ_ROUNDS 16
+
+_Static_assert(HG_TLS_RECORD_BYTES == SSL3_RT_MAX_PLAIN_LENGTH, "a record");
 
 struct hg_tls {
     SSL *ssl;
@@ -30,7 +33,7 @@ struct hg_tls {
 };
 
 /* Where small pieces are joined up to a record. */
-static _Thread_local uint8_t record[RECORD_BYTES];
+static _Thread_local uint8_t record[HG_TLS_RECORD_BYTES];
 
 static int bio_read(BIO *bio, char *to, int bytes)
 {
@@ -140,7 +143,7 @@ struct hg_tls *hg_tls_new(struct hg_tls_ctx *ctx, int fd, const char *host)
 
 void hg_tls_bye(struct hg_tls *tls)
 {
-    if (!tls->done || tls->failed)
+    if (!tls->done || tls->failed || (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) != 0)
         return;
     SSL_shutdown(tls->ssl);
     ERR_clear_error();
@@ -262,11 +265,18 @@ ssize_t hg_tls_recv(struct hg_tls *tls, void *to, size_t bytes)
 {
     if (tls->failed)
         return -EPROTO;
-    size_t n = 0;
-    ERR_clear_error();
-    if (SSL_read_ex(tls->ssl, to, bytes, &n) == 1)
-        return (ssize_t)n;
-    return nothing_moved(tls);
+    for (unsigned round = 0; round < READ_ROUNDS; round++) {
+        size_t n = 0;
+        tls->err = 0;
+        ERR_clear_error();
+        if (SSL_read_ex(tls->ssl, to, bytes, &n) == 1)
+            return (ssize_t)n;
+        int err = nothing_moved(tls);
+        if (err != -EAGAIN || tls->err != 0)
+            return err;
+        /* The library has read something that is no data. */
+    }
+    return -EINTR;
 }
 
 size_t hg_tls_pending(const struct hg_tls *tls)
@@ -277,27 +287,48 @@ size_t hg_tls_pending(const struct hg_tls *tls)
     return SSL_has_pending(tls->ssl) ? 1 : 0;
 }
 
-int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
+ssize_t hg_tls_send(struct hg_tls *tls, const void *from, size_t bytes)
 {
-    while (out->first != NULL) {
+    size_t n = 0;
+    if (tls->failed)
+        return -EPIPE;
+    ERR_clear_error();
+    if (SSL_write_ex(tls->ssl, from, bytes, &n) == 1)
+        return (ssize_t)n;
+    int err = nothing_moved(tls);
+    return err != 0 ? err : -EPIPE;
+}
+
+int hg_tls_flush_part(struct hg_tls *tls, struct hg_out *out, size_t bytes)
+{
+    while (bytes > 0) {
         if (out->broken)
             return -ENOMEM;
-        if (tls->failed)
-            return -EPIPE;
-        struct hg_span piece = hg_out_gather(out, record, sizeof record);
-        size_t n = 0;
+        size_t most = bytes < sizeof record ? bytes : sizeof record;
+        struct hg_span piece = hg_out_gather(out, record, most);
         if (piece.len == 0) { /* room that was reserved, and nothing put there */
             hg_out_consume(out, 0);
             continue;
         }
-        ERR_clear_error();
-        if (SSL_write_ex(tls->ssl, piece.at, piece.len, &n) != 1) {
-            int err = nothing_moved(tls);
-            if (err == -EAGAIN)
-                return 1;
-            return err != 0 ? err : -EPIPE;
-        }
-        hg_out_consume(out, n);
+        ssize_t n = hg_tls_send(tls, piece.at, piece.len);
+        if (n < 0)
+            return n == -EAGAIN ? 1 : (int)n;
+        hg_out_consume(out, (size_t)n);
+        bytes -= (size_t)n;
     }
     return 0;
+}
+
+int hg_tls_flush(struct hg_tls *tls, struct hg_out *out)
+{
+    int rc = 0;
+    while (rc == 0 && out->first != NULL) {
+        if (out->broken)
+            return -ENOMEM;
+        if (out->bytes > 0)
+            rc = hg_tls_flush_part(tls, out, out->bytes);
+        else
+            hg_out_consume(out, 0);
+    }
+    return rc;
 }

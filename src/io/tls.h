@@ -20,8 +20,9 @@
 #include "base/span.h"
 #include "io/out.h"
 
-#define HG_TLS_WHY_BYTES  256
-#define HG_TLS_NAME_BYTES 101 /* of a peer, with the zero behind it */
+#define HG_TLS_RECORD_BYTES 16384 /* of a record at most, before it is encrypted */
+#define HG_TLS_WHY_BYTES    256
+#define HG_TLS_NAME_BYTES   101 /* of a peer, with the zero behind it */
 
 struct hg_tls_ctx;
 struct hg_tls;
@@ -73,12 +74,18 @@ const char *hg_tls_version(const struct hg_tls *tls);
 const char *hg_tls_cipher(const struct hg_tls *tls);
 
 /* Like recv: bytes, 0 at the end, with or without a farewell (what is read tells by itself where a
-   message ends), -EAGAIN, or -errno. */
+   message ends), -EAGAIN, -EINTR (much came that is no data: call again), or -errno. */
 HG_MUST_USE ssize_t hg_tls_recv(struct hg_tls *tls, void *to, size_t bytes);
 /* Decrypted bytes that wait inside; or 1 when there are bytes to be decrypted, which may still be
    too few for anything: after -EAGAIN only the socket's events tell more. */
 size_t hg_tls_pending(const struct hg_tls *tls);
+/* Like send: bytes, -EAGAIN (the same bytes must be offered again, more may follow them), or
+   -errno. Not with hg_tls_flush on the same connection. */
+HG_MUST_USE ssize_t hg_tls_send(struct hg_tls *tls, const void *from, size_t bytes);
 /* hg_out_flush through the connection: 0: all is gone; 1: the socket is full; -errno. */
 HG_MUST_USE int hg_tls_flush(struct hg_tls *tls, struct hg_out *out);
+/* The same of the first `bytes` that are queued, in records that hold nothing else. After a 1 they
+   are asked for again, or more of them. */
+HG_MUST_USE int hg_tls_flush_part(struct hg_tls *tls, struct hg_out *out, size_t bytes);
 
 #endif

@@ -21,6 +21,8 @@
 
 /* One ticket for a connection: a client comes back with one at a time. */
 #define TICKETS 1
+/* So long a ticket spares a client the whole handshake, and the check of its certificate. */
+#define TICKET_S 3600
 
 /* An encrypted key is refused: nobody is there to be asked. `arg`: whether it was (bool), or NULL.
  */
@@ -149,7 +151,10 @@ static int set_rules(SSL_CTX *ssl, const struct hg_tls_conf *conf)
     /* Head and body of a record, and often the next one, by one call to the system. */
     SSL_CTX_set_read_ahead(ssl, 1);
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+    /* A peer that sends nothing but housekeeping must not keep a reader for ever. */
+    SSL_CTX_clear_mode(ssl, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_num_tickets(ssl, TICKETS);
+    SSL_CTX_set_timeout(ssl, TICKET_S);
     SSL_CTX_set_default_passwd_cb(ssl, no_passphrase);
     int verify = SSL_VERIFY_NONE;
     if (conf->peer != HG_TLS_PEER_IGNORED)

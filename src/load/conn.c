@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "load/codec.h"
+#include "load/secure.h"
 #include "load/worker.h"
 
 int hg_load_conn_init(struct hg_load_conn *conn, struct hg_load_lane *lane, int fd, uint32_t salt)
@@ -36,6 +37,7 @@ int hg_load_conn_init(struct hg_load_conn *conn, struct hg_load_lane *lane, int 
 void hg_load_conn_fini(struct hg_load_conn *conn)
 {
     if (conn->fd >= 0) {
+        hg_tls_free(conn->tls);
         close(conn->fd);
         conn->fd = -1;
     }
@@ -72,6 +74,8 @@ void hg_load_conn_lose(struct hg_load_conn *conn, const char *format, ...)
     lane->worker->alive--;
     lane->alive--;
     conn->head = conn->tail;
+    hg_tls_free(conn->tls);
+    conn->tls = NULL;
     close(conn->fd);
     conn->fd = -1;
 }
@@ -99,7 +103,7 @@ static void keep_unsent(struct hg_load_conn *conn, const uint8_t *at, size_t len
 /* Bytes taken by the socket; -1 when the connection is lost. */
 static ssize_t put_bytes(struct hg_load_conn *conn, const uint8_t *at, size_t len)
 {
-    ssize_t n = send(conn->fd, at, len, MSG_NOSIGNAL);
+    ssize_t n = hg_load_put(conn->fd, conn->tls, at, len);
     if (n < 0) {
         if (errno == EAGAIN || errno == EINTR) {
             return 0;
@@ -218,22 +222,21 @@ static void keep_unfinished(struct hg_load_conn *conn, const uint8_t *at, size_t
     conn->in_bytes = len;
 }
 
-void hg_load_conn_on_readable(struct hg_load_conn *conn)
+/* True when there may be more within TLS, of which the socket does not tell. */
+static bool read_once(struct hg_load_conn *conn)
 {
-    if (conn->fd < 0) {
-        return;
-    }
     struct hg_load_lane *lane = conn->lane;
     struct hg_load_worker *worker = lane->worker;
     uint8_t *in = conn->in_bytes > 0 ? conn->in : worker->in;
-    ssize_t n = recv(conn->fd, in + conn->in_bytes, worker->in_room - conn->in_bytes, 0);
+    ssize_t n =
+        hg_load_get(conn->fd, conn->tls, in + conn->in_bytes, worker->in_room - conn->in_bytes);
     if (n <= 0) {
         if (n == 0) {
             hg_load_conn_lose(conn, "closed by the server");
         } else if (errno != EAGAIN && errno != EINTR) {
             hg_load_conn_lose(conn, "%s", strerror(errno));
         }
-        return;
+        return false;
     }
     worker->now_ns = hg_lane_now_ns();
     hg_counter_add(&lane->into->bytes_in, (uint64_t)n);
@@ -244,8 +247,15 @@ void hg_load_conn_on_readable(struct hg_load_conn *conn)
     worker->unanswered -= conn->head - first;
     if (used < 0) {
         hg_load_conn_lose(conn, "its replies cannot be followed");
-        return;
+        return false;
     }
     keep_unfinished(conn, in + used, len - (size_t)used);
     hg_load_conn_send(conn, worker->now_ns);
+    return conn->tls != NULL && conn->fd >= 0 && hg_tls_pending(conn->tls) > 0;
+}
+
+void hg_load_conn_on_readable(struct hg_load_conn *conn)
+{
+    while (conn->fd >= 0 && read_once(conn)) {
+    }
 }

@@ -19,6 +19,7 @@
 #include "load/op.h"
 
 struct hg_load_lane;
+struct hg_tls;
 
 /* A request that is unanswered, or in an open loop waits to be sent. */
 struct hg_load_pending {
@@ -31,7 +32,8 @@ struct hg_load_pending {
 };
 
 struct hg_load_conn {
-    int fd; /* -1: lost */
+    int fd;             /* -1: lost */
+    struct hg_tls *tls; /* NULL: plain; goes with the socket */
     uint32_t depth;
     uint32_t head; /* the oldest unanswered request's number; it is ring[head & mask] */
     uint32_t tail; /* the next request's number */

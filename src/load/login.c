@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "load/secure.h"
 #include "load/status.h"
 #include "load/wire.h"
 
@@ -22,6 +23,7 @@
 
 struct exchange {
     int fd;
+    struct hg_tls *tls;
     int timeout_ms;
     char *why;
     size_t why_bytes;
@@ -56,7 +58,7 @@ static bool await(struct exchange *ex, short events)
 static bool put_all(struct exchange *ex, const uint8_t *at, size_t len)
 {
     while (len > 0) {
-        ssize_t n = send(ex->fd, at, len, MSG_NOSIGNAL);
+        ssize_t n = hg_load_put(ex->fd, ex->tls, at, len);
         if (n < 0 && errno != EAGAIN && errno != EINTR) {
             return fail(ex, "%s", strerror(errno));
         }
@@ -74,7 +76,7 @@ static bool put_all(struct exchange *ex, const uint8_t *at, size_t len)
 static bool get_all(struct exchange *ex, uint8_t *to, size_t len)
 {
     while (len > 0) {
-        ssize_t n = recv(ex->fd, to, len, 0);
+        ssize_t n = hg_load_get(ex->fd, ex->tls, to, len);
         if (n == 0) {
             return fail(ex, "closed by the server after %s", ex->asked);
         }
@@ -274,11 +276,12 @@ void hg_load_login_free(struct Gsasl *sasl)
     }
 }
 
-bool hg_load_login(struct Gsasl *sasl, int fd, const struct hg_load_tenant *tenant, int timeout_ms,
-                   char *ret_why, size_t why_bytes)
+bool hg_load_login(struct Gsasl *sasl, int fd, struct hg_tls *tls,
+                   const struct hg_load_tenant *tenant, int timeout_ms, char *ret_why,
+                   size_t why_bytes)
 {
     struct exchange ex = {
-        .fd = fd, .timeout_ms = timeout_ms, .why = ret_why, .why_bytes = why_bytes};
+        .fd = fd, .tls = tls, .timeout_ms = timeout_ms, .why = ret_why, .why_bytes = why_bytes};
     if (tenant->hello != 0 && !say_hello(&ex, tenant->hello)) {
         return false;
     }

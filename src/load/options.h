@@ -53,6 +53,9 @@ struct hg_load_tenant {
     const char *password;
     const char *mechanism; /* NULL: the strongest offered */
     const char *bucket;
+    const char *tls; /* file of authorities, "system", "any"; NULL: plain */
+    const char *tls_cert;
+    const char *tls_key;
     uint32_t hello;
 };
 

@@ -16,6 +16,7 @@
 #include "load/login.h"
 #include "load/report.h"
 #include "load/rowbody.h"
+#include "load/secure.h"
 
 /* Requests are written when so many bytes are composed, full depth or not. */
 #define OUT_SOFT_BYTES (64u << 10)
@@ -252,10 +253,16 @@ static bool make_worker(struct hg_load_run *run, uint32_t index)
     return true;
 }
 
+/* How to speak TLS with a tenant's server. */
+struct place {
+    struct hg_tls_ctx *ctx; /* NULL: not */
+    const char *host;
+};
+
 /* One connection of a lane, up to the point where it may send. */
 static bool open_connection(struct hg_load_run *run, struct hg_load_lane *lane,
                             const struct hg_load_endpoint *endpoint, struct hg_load_conn *conn,
-                            struct Gsasl *sasl)
+                            struct Gsasl *sasl, const struct place *place)
 {
     const struct hg_load_tenant *tenant = lane->tenant;
     int timeout_ms = (int)(run->options->timeout_ns / 1000000) + 1;
@@ -269,7 +276,13 @@ static bool open_connection(struct hg_load_run *run, struct hg_load_lane *lane,
         close(fd);
         return fail("out of memory");
     }
-    if (!hg_load_login(sasl, fd, tenant, timeout_ms, why, sizeof why)) {
+    if (place->ctx != NULL) {
+        conn->tls = hg_load_secure(place->ctx, fd, place->host, timeout_ms, why, sizeof why);
+        if (conn->tls == NULL) {
+            return fail("no TLS with '%s': %s", tenant->server, why);
+        }
+    }
+    if (!hg_load_login(sasl, fd, conn->tls, tenant, timeout_ms, why, sizeof why)) {
         return fail("tenant '%s' at '%s': %s", tenant->name, tenant->server, why);
     }
     int rc = hg_load_worker_watch(lane->worker, conn, false, false);
@@ -277,8 +290,8 @@ static bool open_connection(struct hg_load_run *run, struct hg_load_lane *lane,
 }
 
 /* A tenant's connections, worker by worker; `used` counts what each worker's array holds. */
-static bool open_tenant(struct hg_load_run *run, const struct hg_load_tenant *tenant,
-                        struct Gsasl *sasl, uint32_t *used)
+static bool open_at(struct hg_load_run *run, const struct hg_load_tenant *tenant,
+                    struct Gsasl *sasl, uint32_t *used, struct place *place)
 {
     struct hg_load_addr addr;
     struct hg_load_endpoint endpoint;
@@ -289,19 +302,33 @@ static bool open_tenant(struct hg_load_run *run, const struct hg_load_tenant *te
     if (why != NULL) {
         return fail("cannot resolve '%s': %s", tenant->server, why);
     }
+    place->host = addr.is_unix ? "localhost" : addr.host;
     for (uint32_t w = 0; w < run->options->threads; w++) {
         struct hg_load_worker *worker = &run->workers[w];
         for (uint32_t i = 0; i < worker->lane_count; i++) {
             struct hg_load_lane *lane = worker->lanes[i];
             for (uint32_t n = 0; lane->tenant == tenant && n < lane->alive; n++) {
                 struct hg_load_conn *conn = &worker->conns[used[w]++];
-                if (!open_connection(run, lane, &endpoint, conn, sasl)) {
+                if (!open_connection(run, lane, &endpoint, conn, sasl, place)) {
                     return false;
                 }
             }
         }
     }
     return true;
+}
+
+static bool open_tenant(struct hg_load_run *run, const struct hg_load_tenant *tenant,
+                        struct Gsasl *sasl, uint32_t *used)
+{
+    struct place place = {NULL, NULL};
+    char why[HG_TLS_WHY_BYTES];
+    if (!hg_load_secure_ctx(tenant, &place.ctx, why)) {
+        return fail("tenant '%s': %s", tenant->name, why);
+    }
+    bool fine = open_at(run, tenant, sasl, used, &place);
+    hg_tls_ctx_unref(place.ctx); /* connections have it, too */
+    return fine;
 }
 
 static bool open_all(struct hg_load_run *run)

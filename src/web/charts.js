@@ -12,23 +12,29 @@ import {SPAN_S} from './history.js';
 const HEIGHT_PX = 112;
 const LINES = 5; // tenants in a chart: more cannot be told apart
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4]];
+const MEAN_S = 3;  // units come in bursts of a slot of up to a second
 const CURSOR = 'headgate';
 const LEAST = 5;   // top of a scale where there is next to nothing, so that it lies at the bottom
 const ROOM = 1.08; // above the highest
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/* What there is to see. lines(history): [{name, colour: a property of the style, dash, values}]. */
+/* What there is to see. lines(history, what was chosen, who had which colour):
+   [{name, colour: a property of the style, dash, values}]. */
 const CHARTS = [
     {title: 'Requests/s', format: count, lines: history => plain(history, [
-        ['served', 'served_per_s', '--line-1', 0], ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
+        ['served', 'served_per_s', '--line-1', 0],
+        ['throttled', 'throttled_per_s', '--line-2', 1], ['failed', 'failed_per_s', '--line-3', 2]])},
     {title: 'Latency', format: microseconds, least: 1000, lines: history => plain(history, [
         ['p50', 'p50_us', '--line-1', 0], ['p99', 'p99_us', '--line-4', 1]])},
-    {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog', lines: history => plain(history, [
+    {title: 'Waiting', format: count, band: history => history.series.backlog, note: 'shaded: a backlog',
+     lines: history => plain(history, [
         ['held for credits', 'held', '--line-2', 0], ['in line for tickets', 'queued', '--line-4', 1]])},
     {title: 'Tickets', format: count, choose: 'upstreams', by: 'out', lines: (history, chosen) => tickets(history, chosen)},
-    {title: 'Units/s of the busiest tenants', format: count, lines: history => tenants(history, 'units_per_s')},
-    {title: 'Refused/s, by tenant', format: count, lines: history => tenants(history, 'rejected_per_s')},
+    {title: 'Units/s of the busiest tenants', format: count, note: 'mean of ' + MEAN_S + ' s',
+     lines: (history, chosen, slots) => tenants(history, slots, 'units_per_s', mean)},
+    {title: 'Refused/s, by tenant', format: count,
+     lines: (history, chosen, slots) => tenants(history, slots, 'rejected_per_s')},
 ];
 
 function plain(history, rows) {
@@ -42,9 +48,27 @@ function tickets(history, chosen) {
         ([name, field, colour, dash]) => ({name, colour, dash, values: set[field] || []}));
 }
 
-function tenants(history, field) {
-    return history.busiest('tenants', field, LINES).map((name, i) => (
-        {name, colour: '--line-' + (i + 1), dash: i, values: history.groups.tenants[name][field] || []}));
+/* The busiest; each keeps its colour as long as it is one of them. `slots`: who had which. */
+function tenants(history, slots, field, change = values => values) {
+    const busiest = history.busiest('tenants', field, LINES);
+    slots.forEach((name, i) => {
+        if (!busiest.includes(name)) {
+            delete slots[i];
+        }
+    });
+    for (const name of busiest.filter(one => !slots.includes(one))) {
+        slots[Array.from({length: LINES}, (_, i) => i).find(i => !(i in slots))] = name;
+    }
+    return busiest.map(name => [name, slots.indexOf(name)]).sort((a, b) => a[1] - b[1]).map(([name, slot]) => (
+        {name, colour: '--line-' + (slot + 1), dash: slot,
+         values: change(history.groups.tenants[name][field] || [])}));
+}
+
+function mean(values) {
+    return values.map((value, i) => {
+        const near = values.slice(Math.max(0, i - MEAN_S + 1), i + 1).filter(one => one !== null);
+        return value === null ? null : near.reduce((sum, one) => sum + one, 0) / near.length;
+    });
 }
 
 class Chart {
@@ -53,6 +77,7 @@ class Chart {
         this.what = what;
         this.moveTo = moveTo;
         this.lines = [];
+        this.slots = []; // of tenants, by colour
         this.values = make('ul', 'legend');
         this.place = make('div', 'plot');
         this.at = make('span', 'muted at');
@@ -65,8 +90,9 @@ class Chart {
         if (what.note) {
             head.append(make('span', 'muted', what.note));
         }
-        this.element = make('figure', {className: 'chart', tabIndex: 0, role: 'group', 'aria-label': what.title + ', last 10 minutes'},
-            head, this.values, this.place);
+        this.element = make('figure', {
+            className: 'chart', tabIndex: 0, role: 'group', 'aria-label': what.title + ', last 10 minutes',
+        }, head, this.values, this.place);
         this.element.addEventListener('keydown', event => this.onKey(event));
         parent.append(this.element);
         new ResizeObserver(() => this.resize()).observe(this.place);
@@ -84,9 +110,9 @@ class Chart {
         if (this.select) {
             this.fillSelect(Object.keys(history.groups.upstreams));
         }
-        const lines = this.what.lines(history, this.select?.value);
-        // Only other names need a new plot; uPlot's series are fixed.
-        const names = lines.map(line => line.name).join('\n');
+        const lines = this.what.lines(history, this.select?.value, this.slots);
+        // Only other lines need a new plot; uPlot's series are fixed.
+        const names = lines.map(line => line.colour + line.name).join('\n');
         this.lines = lines;
         if (!this.plot || names !== this.names) {
             this.names = names;
@@ -107,7 +133,8 @@ class Chart {
             const chosen = this.select.value;
             this.choices = names.join('\n');
             this.select.replaceChildren(...names.map(name => make('option', {value: name}, name)));
-            this.select.value = names.includes(chosen) ? chosen : this.history.busiest('upstreams', this.what.by, 1)[0] ?? '';
+            this.select.value = names.includes(chosen) ? chosen
+                : this.history.busiest('upstreams', this.what.by, 1)[0] ?? '';
         }
         this.select.hidden = names.length < 2;
     }
@@ -120,6 +147,9 @@ class Chart {
             line.label = make('b');
             return make('li', '', mark, make('span', {className: 'name', title: line.name}, line.name), line.label);
         }));
+        if (!this.lines.length) {
+            this.values.append(make('li', 'muted', 'nobody'));
+        }
         this.labels = this.lines.map(line => line.label);
         this.plot = new uPlot(this.options(), [[], ...this.lines.map(() => [])], this.place);
     }
@@ -134,7 +164,8 @@ class Chart {
             scales: {x: {time: true}, y: {range: (u, min, max) => [0, Math.max(max * ROOM, this.what.least || LEAST)]}},
             axes: [{...axis, size: 22, space: 70, values: (u, times) => times.map(time => clock(time).slice(0, 5))},
                    {...axis, size: 58, space: 28, values: (u, values) => values.map(this.what.format)}],
-            series: [{}, ...this.lines.map(line => ({stroke: () => css(line.colour), width: 1.5, dash: DASHES[line.dash], points: {show: false}}))],
+            series: [{}, ...this.lines.map(line => ({
+                stroke: () => css(line.colour), width: 1.5, dash: DASHES[line.dash], points: {show: false}}))],
             hooks: {setCursor: [() => this.showValues()], drawClear: [u => this.drawBand(u)]},
         };
     }
@@ -180,7 +211,8 @@ class Chart {
     }
 
     putCursor(time) {
-        this.plot?.setCursor(time === null ? {left: -10, top: -10} : {left: this.plot.valToPos(time, 'x'), top: 1});
+        this.plot?.setCursor(time === null ? {left: -10, top: -10}
+            : {left: this.plot.valToPos(time, 'x'), top: 1});
     }
 
     /* Colours have changed. */
@@ -200,7 +232,8 @@ export class Charts {
                 moveTo(null);
             }
         });
-        matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.charts.forEach(chart => chart.redraw()));
+        matchMedia('(prefers-color-scheme: dark)').addEventListener(
+            'change', () => this.charts.forEach(chart => chart.redraw()));
     }
 
     update(history) {

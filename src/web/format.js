@@ -68,6 +68,9 @@ export const clock = seconds => isNumber(seconds) ? clockOf.format(new Date(seco
 /* KV_HOTKEY_QUERY: query */
 export const kind = type => String(type).replace(/^.*HOTKEY_/, '').toLowerCase();
 
+/* A key as it is called: that of a row with its table before it. */
+export const keyName = row => (row.table ? row.table + ' › ' : '') + row.key;
+
 export const bytes = value => {
     if (!isNumber(value)) {
         return NONE;

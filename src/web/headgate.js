@@ -162,7 +162,7 @@ function showLogin() {
     byId('token').focus();
 }
 
-const poll = new Poll({data: showData, lost: showLost, token: showLogin}, () => history.since);
+const poll = new Poll({data: showData, lost: showLost, token: showLogin}, () => history.ask());
 
 // ---- what one can do ----
 

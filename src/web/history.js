@@ -6,6 +6,10 @@
 // which the past is not known here, all is asked for again.
 
 export const SPAN_S = 600;
+const WHOLE_EVERY_S = 10; // at most: who is among the busiest may change each second
+
+/* An object that has these names and no others: a tenant may be called `constructor`. */
+const named = entries => Object.assign(Object.create(null), Object.fromEntries(entries));
 
 export class History {
     constructor() {
@@ -15,24 +19,34 @@ export class History {
     clear() {
         this.time = [];
         this.series = {};
-        this.groups = {upstreams: {}, tenants: {}};
-        this.stale = false; // ask for all of it again
+        this.groups = {upstreams: named([]), tenants: named([])};
+        this.lacks = false;  // the past of one of them
+        this.wholeAt = 0;    // when all was asked for
+        this.asksAll = false;
     }
 
-    /* What to ask for. */
-    get since() {
-        return this.stale || !this.time.length ? 0 : this.time[this.time.length - 1];
+    get end() {
+        return this.time[this.time.length - 1];
+    }
+
+    /* From when on to ask; what is added next is the answer to that. */
+    ask() {
+        this.asksAll = !this.time.length || this.lacks && this.end - this.wholeAt >= WHOLE_EVERY_S;
+        return this.asksAll ? 0 : this.end;
     }
 
     add(answer) {
         const times = answer.time || [];
-        if (this.stale || !this.time.length) {
+        if (this.isBeforeUs(answer)) {
             this.clear();
-        } else if (this.isBeforeUs(answer)) {
-            this.clear(); // the server's clock went back
         }
-        const first = this.time.length === 0;
-        const fresh = times.findIndex(time => first || time > this.time[this.time.length - 1]);
+        if (this.asksAll) {
+            // A server that was started anew knows less than we do: what was before stays.
+            this.keep(time => times.length > 0 && time < times[0]);
+            this.lacks = false;
+        }
+        const first = this.asksAll || this.time.length === 0;
+        const fresh = times.findIndex(time => !this.time.length || time > this.end);
         if (fresh >= 0) {
             const before = this.time.length;
             const places = this.placesFor(times, fresh);
@@ -41,18 +55,22 @@ export class History {
                 this.addGroup(this.groups[group], answer[group] || {}, places, before, first);
             }
         }
-        this.forget();
+        this.keep(time => time > this.end - SPAN_S);
+        if (first) {
+            this.wholeAt = this.end || 0;
+        }
     }
 
+    /* The server's clock went back. */
     isBeforeUs(answer) {
-        return typeof answer.now === 'number' && answer.now < this.time[this.time.length - 1] - 2;
+        return typeof answer.now === 'number' && answer.now < this.end - 2;
     }
 
     /* Lengthens `time`, with the seconds that are missing between; [place in the answer, or -1]. */
     placesFor(times, fresh) {
         const places = [];
         for (let i = fresh; i < times.length; i++) {
-            const last = this.time[this.time.length - 1];
+            const last = this.end;
             for (let gap = last + 1; gap < times[i] && times[i] - last < SPAN_S; gap++) {
                 this.time.push(gap);
                 places.push(-1);
@@ -78,7 +96,7 @@ export class History {
         for (const name of Object.keys(come)) {
             if (!Object.hasOwn(known, name)) {
                 known[name] = {};
-                this.stale ||= !first;
+                this.lacks ||= !first;
             }
         }
         for (const [name, series] of Object.entries(known)) {
@@ -86,25 +104,27 @@ export class History {
         }
     }
 
-    /* Drops what is older than the span. */
-    forget() {
-        const end = this.time[this.time.length - 1];
-        const old = this.time.findIndex(time => time > end - SPAN_S);
-        if (old > 0) {
-            this.time.splice(0, old);
-            const all = [this.series, ...Object.values(this.groups.upstreams), ...Object.values(this.groups.tenants)];
-            for (const set of all) {
-                for (const series of Object.values(set)) {
-                    series.splice(0, old);
-                }
-            }
+    /* Drops the seconds that fail the test, and who then has none left. */
+    keep(test) {
+        const places = this.time.flatMap((time, place) => test(time) ? [place] : []);
+        if (places.length === this.time.length) {
+            return;
+        }
+        const pick = values => places.map(place => values[place]);
+        const pickAll = set => Object.fromEntries(Object.entries(set).map(([name, values]) => [name, pick(values)]));
+        this.time = pick(this.time);
+        this.series = pickAll(this.series);
+        for (const [name, group] of Object.entries(this.groups)) {
+            this.groups[name] = named(Object.entries(group).map(([who, set]) => [who, pickAll(set)])
+                .filter(([, set]) => Object.values(set).some(values => values.some(value => value !== null))));
         }
     }
 
-    /* Names of a group, those with the largest sum of a series first. */
+    /* Names of a group that have a series, those with the largest sum first; no idle tenants. */
     busiest(group, field, most) {
         const sums = Object.entries(this.groups[group]).map(
             ([name, set]) => [name, (set[field] || []).reduce((sum, value) => sum + (value || 0), 0)]);
-        return sums.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
+        return sums.filter(([, sum]) => sum > 0 || group !== 'tenants')
+            .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, most).map(([name]) => name);
     }
 }

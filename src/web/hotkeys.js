@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 import {make, setText, setTitle} from './dom.js';
-import {count, kind, percent, NONE} from './format.js';
-import {drawBar, Table} from './table.js';
+import {count, keyName, kind, percent, NONE} from './format.js';
+import {drawBar, number, Table, words} from './table.js';
 
 export class HotKeys {
     constructor(section) {
@@ -11,24 +11,25 @@ export class HotKeys {
         this.table = new Table(section, {
             name: ['hot key', 'hot keys'],
             id: row => JSON.stringify([row.tenant, row.type, row.table, row.key]),
-            text: row => [row.tenant, row.kind, row.key, row.percent > 0 ? 'refused' : ''].join(' '),
+            text: row => [row.tenant, row.kind, row.name, row.percent > 0 ? 'refused' : ''].join(' '),
             limit: 15,
             empty: 'No key is hot.',
             only: {title: 'refused', test: row => row.percent > 0},
             level: row => row.percent > 0 ? 'warn' : '',
             sort: {column: 'percent', descending: true, then: (a, b) => b.count - a.count || a.rank - b.rank},
             columns: [
-                {id: 'key', title: 'Key', value: row => row.key, show: showKey},
-                {id: 'tenant', title: 'Tenant', value: row => row.tenant, text: row => row.tenant},
-                {id: 'type', title: 'Type', hint: 'Kind of operation', value: row => row.kind, text: row => row.kind},
-                {id: 'rank', title: 'Rank', number: true, value: row => -row.rank, text: row => count(row.rank)},
-                {id: 'count', title: 'Ops', hint: 'Operations of the key in the epoch', number: true, value: row => row.count, text: row => count(row.count)},
-                {id: 'threshold', title: 'Threshold', hint: 'Operations in an epoch above which a key is throttled; 0: never', number: true,
-                 value: row => row.threshold, text: row => row.threshold ? count(row.threshold) : 'none'},
-                {id: 'share', title: 'Share', hint: 'Of its tenant’s operations of the epoch', number: true, value: row => row.share_percent,
-                 show: (cell, row) => showPercent(cell, row.share_percent, 'share')},
-                {id: 'percent', title: 'Refused', hint: 'How many of its operations are refused', number: true, value: row => row.percent,
-                 show: (cell, row) => showPercent(cell, row.percent, 'refused')},
+                words('key', 'Key', row => row.name, {show: showKey}),
+                words('tenant', 'Tenant', row => row.tenant),
+                words('type', 'Type', row => row.kind, {hint: 'Kind of operation'}),
+                number('rank', 'Rank', row => -row.rank, 'In its tenant and type', {text: row => count(row.rank)}),
+                number('count', 'Ops', row => row.count, 'Operations of the key in the epoch'),
+                number('threshold', 'Threshold', row => row.threshold,
+                    'Operations in an epoch above which a key is throttled; none: it never is',
+                    {text: row => row.threshold ? count(row.threshold) : 'none'}),
+                number('share', 'Share', row => row.share_percent, 'Of its tenant’s operations of the epoch',
+                    {show: (cell, row) => showPercent(cell, row.share_percent, 'share')}),
+                number('percent', 'Refused', row => row.percent, 'How many of its operations are refused',
+                    {show: (cell, row) => showPercent(cell, row.percent, 'refused')}),
             ],
         });
         section.querySelector('.head').after(this.note);
@@ -38,6 +39,7 @@ export class HotKeys {
         const rows = hotkeys.keys || [];
         for (const row of rows) {
             row.kind = kind(row.type);
+            row.name = keyName(row);
         }
         setText(this.note, 'Epoch ' + (hotkeys.epoch ?? NONE) + ', ' + count(hotkeys.epoch_ms / 1000) + ' s long');
         this.table.update(rows);
@@ -54,8 +56,8 @@ function showKey(cell, row) {
         });
         cell.append(cell.button);
     }
-    setText(cell.button, row.key);
-    setTitle(cell.button, row.key);
+    setText(cell.button, row.name);
+    setTitle(cell.button, row.name);
 }
 
 function showPercent(cell, value, className) {

@@ -65,7 +65,8 @@ export class Server {
         set('Workers', count(status.workers));
         set('Connections', count(status.connections) + ' of ' + count(status.max_connections));
         set('Requests', count(status.requests));
-        set('Node capacity', units(status.node_capacity) + (status.node_capacity === null ? '' : ' units/s'), status.overcommitted ? 'warn' : '');
+        set('Node capacity', units(status.node_capacity) + (status.node_capacity === null ? '' : ' units/s'),
+            status.overcommitted ? 'warn' : '');
         set('Reloads', count(status.reloads));
         set('Refused reloads', count(status.reload_errors), status.reload_errors > 0 ? 'warn' : '');
         set('Epoch', count(status.epoch_ms / 1000) + ' s');

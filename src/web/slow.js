@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 import {make, setText, setTitle} from './dom.js';
-import {clock, microseconds} from './format.js';
-import {drawBar, Table} from './table.js';
+import {clock, microseconds, NONE} from './format.js';
+import {drawBar, number, Table, words} from './table.js';
 
 /* The log knows no numbers, and two may be alike: the how-manieth of its kind it is tells them apart. */
 function numbered(rows) {
@@ -16,6 +16,8 @@ function numbered(rows) {
     });
 }
 
+const time = (id, title, value, hint) => number(id, title, value, hint, {text: row => microseconds(value(row))});
+
 export class Slow {
     constructor(section) {
         this.table = new Table(section, {
@@ -26,17 +28,18 @@ export class Slow {
             empty: 'No request was slow.',
             sort: {column: 'time', descending: true, then: (a, b) => b.total_us - a.total_us},
             columns: [
-                {id: 'time', title: 'Time', number: true, value: row => row.time, text: row => clock(row.time)},
-                {id: 'tenant', title: 'Tenant', value: row => row.tenant, text: row => row.tenant},
-                {id: 'operation', title: 'Operation', value: row => row.operation, text: row => row.operation},
-                {id: 'key', title: 'Key', value: row => row.key, show: showKey},
-                {id: 'server', title: 'Server', value: row => row.server, text: row => row.server || '–'},
-                {id: 'outcome', title: 'Outcome', value: row => row.outcome, text: row => String(row.outcome).replace(/_/g, ' ')},
-                {id: 'total', title: 'Total', number: true, value: row => row.total_us, text: row => microseconds(row.total_us)},
-                {id: 'where', title: 'Where', hint: 'In the line for a ticket or a connection, held for credits, at the store', value: row => row.backend_us / row.total_us, number: true, show: showWhere},
-                {id: 'queue', title: 'In line', number: true, value: row => row.queue_us, text: row => microseconds(row.queue_us)},
-                {id: 'throttle', title: 'Held', number: true, value: row => row.throttle_us, text: row => microseconds(row.throttle_us)},
-                {id: 'backend', title: 'At the store', number: true, value: row => row.backend_us, text: row => microseconds(row.backend_us)},
+                number('time', 'Time', row => row.time, '', {text: row => clock(row.time)}),
+                words('tenant', 'Tenant', row => row.tenant),
+                words('operation', 'Operation', row => row.operation),
+                words('key', 'Key', row => row.key, {show: showKey}),
+                words('server', 'Server', row => row.server || NONE),
+                words('outcome', 'Outcome', row => String(row.outcome).replace(/_/g, ' ')),
+                time('total', 'Total', row => row.total_us),
+                number('where', 'Where', row => row.backend_us / row.total_us,
+                    'In line (violet), held (amber), at the store (blue)', {show: showWhere}),
+                time('queue', 'In line', row => row.queue_us, 'For a ticket, or for a connection'),
+                time('throttle', 'Held', row => row.throttle_us, 'For credits'),
+                time('backend', 'At the store', row => row.backend_us),
             ],
         });
     }
@@ -57,6 +60,7 @@ function showKey(cell, row) {
 
 function showWhere(cell, row) {
     const of = value => row.total_us > 0 ? value / row.total_us * 100 : 0;
-    drawBar(cell, '', [{className: 'queue', percent: of(row.queue_us)}, {className: 'throttle', percent: of(row.throttle_us)},
+    drawBar(cell, '', [{className: 'queue', percent: of(row.queue_us)},
+                       {className: 'throttle', percent: of(row.throttle_us)},
                        {className: 'backend', percent: of(row.backend_us)}]);
 }

@@ -9,10 +9,10 @@
 // from a table what it is for those who do not see it, the roles are said.
 
 import {make, setClass, setHidden, setStyle, setText} from './dom.js';
-import {plural} from './format.js';
+import {count, plural} from './format.js';
 
 const FEW = 6; // rows at first where each is a card
-const narrow = matchMedia('(max-width: 50rem)'); // as in headgate.css
+const narrow = matchMedia('(max-width: 60rem)'); // as in headgate.css
 
 const collator = new Intl.Collator('en', {numeric: true});
 
@@ -206,6 +206,13 @@ export class Table {
         });
     }
 }
+
+/* Columns: of a text, or a name that `show` fills in; of a number, the largest first. `more`: the
+   other fields of a column, or others in their place. */
+export const words = (id, title, value, more = {}) => ({id, title, value, text: value, ...more});
+
+export const number = (id, title, value, hint = '', more = {}) => (
+    {id, title, value, hint, number: true, text: row => count(value(row)), ...more});
 
 /* A bar in a cell. parts: [{className, percent}], marks: [percent]. It is for the eye; what it says
    is in the cells beside it. */

@@ -1,9 +1,9 @@
 // tenants - each tenant against its reservation and its limit, and why it is throttled
 // SPDX-License-Identifier: BSD-3-Clause
 
-import {make, setHidden, setTag, setText} from './dom.js';
+import {make, setHidden, setTag, setText, setTitle} from './dom.js';
 import {count, units} from './format.js';
-import {drawBar, Table} from './table.js';
+import {drawBar, number, Table, words} from './table.js';
 import {isActive, whyText} from './words.js';
 
 const NEAR_PERCENT = 95; // of its hard limit: as good as at it
@@ -20,20 +20,23 @@ export class Tenants {
             empty: 'No tenant.',
             only: {title: 'throttled', test: row => row.throttled || !isActive(row)},
             level: row => row.throttled || !isActive(row) ? 'warn' : '',
-            sort: {column: 'state', descending: true, then: (a, b) => b.units_per_s - a.units_per_s || (a.name < b.name ? -1 : 1)},
+            sort: {column: 'state', descending: true,
+                   then: (a, b) => b.units_per_s - a.units_per_s || (a.name < b.name ? -1 : 1)},
             columns: [
-                {id: 'name', title: 'Tenant', value: row => row.name, show: (cell, row) => this.showName(cell, row)},
-                {id: 'state', title: 'State', hint: 'Throttled ones, and those that are refused the most, first', value: row => (isActive(row) ? 0 : 1e12) + (row.throttled ? 1e11 : 0) + (row.rejected_per_s || 0), show: showState},
-                {id: 'use', title: 'Use', hint: 'Units a second of the hard limit; the line marks the reservation', number: true,
-                 value: row => row.hard_limit ? row.units_per_s / row.hard_limit : null, show: (cell, row) => this.showUse(cell, row)},
-                {id: 'units', title: 'Units/s', number: true, value: row => row.units_per_s, text: row => count(row.units_per_s)},
-                {id: 'reserved', title: 'Reserved', number: true, value: row => row.reserved ?? Infinity, text: row => units(row.reserved)},
-                {id: 'limit', title: 'Hard limit', number: true, value: row => row.hard_limit ?? Infinity, text: row => units(row.hard_limit)},
-                {id: 'requests', title: 'Requests/s', number: true, value: row => row.requests_per_s, text: row => count(row.requests_per_s)},
-                {id: 'refused', title: 'Refused/s', number: true, value: row => row.rejected_per_s, show: showRefused},
-                {id: 'held', title: 'Held', hint: 'Requests that wait for credits now', number: true, value: row => row.held, text: row => count(row.held)},
-                {id: 'connections', title: 'Conns', hint: 'Client connections', number: true, value: row => row.connections, text: row => count(row.connections)},
-                {id: 'why', title: 'Why', wide: true, value: row => row.whyText, show: showWhy},
+                words('name', 'Tenant', row => row.name, {show: showName}),
+                words('state', 'State', urgency, {
+                    hint: 'Throttled ones, and of those who are refused the most, first', show: showState}),
+                number('use', 'Use', row => row.hard_limit ? row.units_per_s / row.hard_limit : null,
+                    'Units a second of the hard limit; the line marks the reservation',
+                    {show: (cell, row) => this.showUse(cell, row)}),
+                number('units', 'Units/s', row => row.units_per_s),
+                number('reserved', 'Reserved', row => row.reserved ?? Infinity, 'Units a second', {text: row => units(row.reserved)}),
+                number('limit', 'Hard limit', row => row.hard_limit ?? Infinity, 'Units a second', {text: row => units(row.hard_limit)}),
+                number('requests', 'Requests/s', row => row.requests_per_s),
+                number('refused', 'Refused/s', row => row.rejected_per_s, '', {show: showRefused}),
+                number('held', 'Held', row => row.held, 'Requests that wait for credits now'),
+                number('connections', 'Conns', row => row.connections, 'Client connections'),
+                words('why', 'Why', row => row.whyText, {wide: true, show: showWhy}),
             ],
         });
     }
@@ -44,13 +47,9 @@ export class Tenants {
             row.whyText = row.throttled || !isActive(row) ? whyText(row, hotkeys) : '';
         }
         // What a bar without a limit of its own is drawn against.
-        this.scale = status.node_capacity || Math.max(1, ...rows.map(row => Math.max(row.units_per_s || 0, row.reserved || 0)));
+        const largest = rows.map(row => Math.max(row.units_per_s || 0, row.reserved || 0));
+        this.scale = status.node_capacity || Math.max(1, ...largest);
         this.table.update(rows);
-    }
-
-    showName(cell, row) {
-        setText(cell, row.name);
-        cell.title = row.name + ' on upstream ' + row.upstream;
     }
 
     /* Up to the reservation solid, above it, which is lent from the free pool, lighter; at the limit
@@ -64,9 +63,20 @@ export class Tenants {
         const own = Math.min(used, reserved);
         const near = limited && of(used) >= NEAR_PERCENT ? ' near' : '';
         drawBar(cell, limited ? '' : 'open',
-            [{className: 'own' + near, percent: of(own)}, {className: 'lent' + near, percent: Math.min(of(used), 100) - of(own)}],
+            [{className: 'own' + near, percent: of(own)},
+             {className: 'lent' + near, percent: Math.min(of(used), 100) - of(own)}],
             reserved > 0 && of(reserved) < 100 ? [of(reserved)] : []);
     }
+}
+
+/* What sorts by state: those that somebody has taken out, then the throttled, by their refusals. */
+function urgency(row) {
+    return (isActive(row) ? 0 : 1e12) + (row.throttled ? 1e11 : 0) + (row.rejected_per_s || 0);
+}
+
+function showName(cell, row) {
+    setText(cell, row.name);
+    setTitle(cell, row.name + ' on upstream ' + row.upstream);
 }
 
 function showState(cell, row) {

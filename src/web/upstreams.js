@@ -3,10 +3,11 @@
 
 import {make, setTag, setText, setTitle} from './dom.js';
 import {bytes, count, plural} from './format.js';
-import {drawBar, Table} from './table.js';
+import {drawBar, number, Table, words} from './table.js';
 import {serversOf} from './words.js';
 
-const BREAKERS = {closed: 'ok', open: 'bad', 'half-open': 'warn'};
+/* From well to worst. */
+const BREAKERS = {closed: 'ok', 'half-open': 'warn', open: 'bad'};
 
 export class Upstreams {
     constructor(section) {
@@ -19,16 +20,17 @@ export class Upstreams {
             limit: 15,
             empty: 'No server.',
             level: row => row.breaker === 'open' ? 'bad' : row.breaker === 'half-open' ? 'warn' : '',
-            sort: {column: 'breaker', descending: true, then: (a, b) => a.upstream < b.upstream ? -1 : a.upstream > b.upstream ? 1 : 0},
+            sort: {column: 'breaker', descending: true,
+                   then: (a, b) => a.upstream < b.upstream ? -1 : a.upstream > b.upstream ? 1 : 0},
             columns: [
-                {id: 'address', title: 'Server', value: row => row.address, show: showAddress},
-                {id: 'upstream', title: 'Upstream', value: row => row.upstream, text: row => row.upstream},
-                {id: 'breaker', title: 'Breaker', value: row => ['closed', 'half-open', 'open'].indexOf(row.breaker), show: showBreaker},
-                {id: 'requests', title: 'Requests/s', number: true, value: row => row.requests_per_s, text: row => count(row.requests_per_s)},
-                {id: 'errors', title: 'Errors/s', number: true, value: row => row.errors_per_s, show: showErrors},
-                {id: 'connections', title: 'Conns', hint: 'Connections of the pool that are open', number: true, value: row => row.connections, text: row => count(row.connections)},
-                {id: 'pending', title: 'Pending', hint: 'Requests that are with the server', number: true, value: row => row.pending, text: row => count(row.pending)},
-                {id: 'waiting', title: 'Waiting', hint: 'Requests that wait for a connection', number: true, value: row => row.waiting, text: row => count(row.waiting)},
+                words('address', 'Server', row => row.address, {show: showAddress}),
+                words('upstream', 'Upstream', row => row.upstream),
+                words('breaker', 'Breaker', row => Object.keys(BREAKERS).indexOf(row.breaker), {show: showBreaker}),
+                number('requests', 'Requests/s', row => row.requests_per_s),
+                number('errors', 'Errors/s', row => row.errors_per_s, '', {show: showErrors}),
+                number('connections', 'Conns', row => row.connections, 'Connections of the pool that are open'),
+                number('pending', 'Pending', row => row.pending, 'Requests that are with the server'),
+                number('waiting', 'Waiting', row => row.waiting, 'Requests that wait for a connection'),
             ],
         });
         section.querySelector('.head').after(this.cards);
@@ -90,7 +92,8 @@ function fillCard(card, upstream) {
     }
     for (const server of serversOf(upstream)) {
         if (server.max_bytes) { // an embedded store's file
-            notes.push(bytes(server.used_bytes) + ' of ' + bytes(server.max_bytes), count(server.items) + ' items');
+            notes.push(bytes(server.used_bytes) + ' of ' + bytes(server.max_bytes),
+                count(server.items) + ' items');
         }
     }
     setText(card.about, notes.join(', '));

@@ -4,7 +4,7 @@
 // Pure: from the server's answers to {level, sentence, items}. level is ok, warn or bad; an item is
 // {level, tag, who, text, per_s}. The worst comes first.
 
-import {clock, count, percent, plural} from './format.js';
+import {clock, count, keyName, percent, plural} from './format.js';
 
 const list = value => Array.isArray(value) ? value : [];
 export const serversOf = upstream => list(upstream.servers);
@@ -16,20 +16,22 @@ const LEVELS = {ok: 0, warn: 1, bad: 2};
 function refusedKeys(hotkeys, tenant) {
     const seen = new Map();
     for (const key of list(hotkeys.keys)) {
-        if (key.tenant === tenant && key.percent > 0 && !(seen.get(key.key)?.percent >= key.percent)) {
-            seen.set(key.key, key);
+        if (key.tenant === tenant && key.percent > 0 && !(seen.get(keyName(key))?.percent >= key.percent)) {
+            seen.set(keyName(key), key);
         }
     }
     return [...seen.values()].sort((a, b) => b.percent - a.percent);
 }
 
-/* Why a tenant is throttled: [{code, text, per_s}], the most frequent first. */
+/* Why a tenant is throttled: [{code, text, per_s}], the most frequent first, and what the store does
+   to it at the end. */
 export function reasons(tenant, hotkeys) {
-    const why = list(tenant.why).map(reason => ({...reason})).sort((a, b) => (b.per_s || 0) - (a.per_s || 0));
+    const why = list(tenant.why).map(reason => ({...reason})).sort(
+        (a, b) => (a.code === 'backend') - (b.code === 'backend') || (b.per_s || 0) - (a.per_s || 0));
     for (const reason of why) {
         if (reason.code === 'hot_key') {
             const keys = refusedKeys(hotkeys, tenant.name);
-            reason.keys = keys.slice(0, 3).map(key => '“' + key.key + '” ' + percent(key.percent));
+            reason.keys = keys.slice(0, 3).map(key => '“' + keyName(key) + '” ' + percent(key.percent));
             reason.more = Math.max(0, keys.length - 3);
         }
     }
@@ -39,7 +41,7 @@ export function reasons(tenant, hotkeys) {
 export function reasonText(reason) {
     let text = reason.text || reason.code;
     if (reason.keys?.length) {
-        text += ': ' + reason.keys.join(', ') + (reason.more ? ' and ' + reason.more + ' more' : '');
+        text += ', now ' + reason.keys.join(', ') + (reason.more ? ' and ' + reason.more + ' more' : '');
     }
     return reason.per_s ? text + ' (' + count(reason.per_s) + '/s)' : text;
 }
@@ -58,7 +60,8 @@ function itemsOfServer(status) {
         }
     }
     if (status.overcommitted) {
-        items.push({level: 'warn', tag: 'overcommitted', who: 'reservations', text: 'exceed the node’s capacity together: there is no free pool'});
+        items.push({level: 'warn', tag: 'overcommitted', who: 'reservations',
+                    text: 'exceed the node’s capacity together: there is no free pool'});
     }
     return items;
 }
@@ -70,7 +73,8 @@ function itemsOfUpstream(upstream) {
     }
     for (const server of serversOf(upstream)) {
         if (server.breaker === 'open') {
-            items.push({level: 'bad', tag: 'breaker open', who, text: server.address + ' is out, requests for its keys are refused'});
+            items.push({level: 'bad', tag: 'breaker open', who,
+                        text: server.address + ' is out, requests for its keys are refused'});
         } else if (server.breaker === 'half-open') {
             items.push({level: 'warn', tag: 'half-open', who, text: server.address + ' was out and is being tried'});
         }
@@ -79,7 +83,8 @@ function itemsOfUpstream(upstream) {
         items.push({level: 'warn', tag: 'backlog', who, text: 'the store cannot keep up, requests wait for tickets'});
     }
     if (upstream.evicting > 0) {
-        items.push({level: 'warn', tag: 'evicting', who, text: 'requests for ' + plural(upstream.evicting, 'key that holds', 'keys that hold') + ' it up are refused'});
+        items.push({level: 'warn', tag: 'evicting', who,
+                    text: 'requests for ' + plural(upstream.evicting, 'key that holds', 'keys that hold') + ' it up are refused'});
     }
     return items;
 }
@@ -100,7 +105,7 @@ function countsOf({status, tenants, hotkeys, upstreams}) {
     const breakers = state => servers.filter(server => server.breaker === state).length;
     const active = list(tenants.tenants).filter(isActive);
     const state = name => list(tenants.tenants).filter(tenant => tenant.state === name).length;
-    const keys = new Set(list(hotkeys.keys).filter(key => key.percent > 0).map(key => key.tenant + ' ' + key.key));
+    const keys = new Set(list(hotkeys.keys).filter(key => key.percent > 0).map(key => key.tenant + ' ' + keyName(key)));
     return [
         [all.filter(upstream => upstream.alive === false).length, 'upstream is down', 'upstreams are down'],
         [active.filter(tenant => tenant.throttled).length, 'tenant is throttled', 'tenants are throttled'],

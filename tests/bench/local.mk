@@ -30,3 +30,14 @@ EXTRA_DIST += tests/bench/overload.py
 .PHONY: bench-overload
 bench-overload: headgate$(EXEEXT) headgate-load$(EXEEXT) tests/lib/slowstore$(EXEEXT)
 	/usr/bin/python3 $(top_srcdir)/tests/bench/overload.py --build $(abs_builddir) $(BENCH_ARGS)
+
+# Memory of an idle connection, plain and with TLS: `make bench-idle`.
+EXTRA_DIST += tests/bench/idle_tls.py
+.PHONY: bench-idle
+bench-idle: headgate$(EXEEXT)
+	HG_BUILD=$(abs_builddir) /usr/bin/python3 $(top_srcdir)/tests/bench/idle_tls.py $(BENCH_ARGS)
+# What a scrape of /metrics costs with 100 tenants, in CPU time: `make bench-scrape`.
+EXTRA_DIST += tests/bench/scrape.py
+.PHONY: bench-scrape
+bench-scrape: headgate$(EXEEXT)
+	/usr/bin/python3 $(top_srcdir)/tests/bench/scrape.py --build $(abs_builddir) $(BENCH_ARGS)

@@ -25,7 +25,7 @@ EXTRA_DIST += \
 	tests/e2e/overload_tools.py tests/e2e/test_bindevict.py tests/e2e/test_overload.py \
 	tests/e2e/test_ops.py tests/e2e/test_pool.py tests/e2e/test_redis.py tests/e2e/test_redis_cluster.py tests/e2e/test_redis_config.py tests/e2e/test_relay.py \
 	tests/e2e/test_redis_hostile.py tests/e2e/test_redis_servers.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
-	tests/e2e/test_sizes.py tests/e2e/test_wire.py \
+	tests/e2e/test_sizes.py tests/e2e/test_tls.py tests/e2e/test_wire.py \
 	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load.py tests/e2e/test_load_open.py tests/e2e/test_load_rows.py \
 	tests/e2e/test_hotkeys.py tests/e2e/test_hotkeys_epochs.py tests/e2e/test_hotkeys_types.py \
 	tests/e2e/test_hotkeys_views.py tests/e2e/test_table.py \
@@ -43,4 +43,7 @@ check-clients-table: $(e2e_programs)
 	  -o '$(top_srcdir)/doc/clients.md'
 
 EXTRA_DIST += tests/e2e/test_tickets_config.py
+EXTRA_DIST += tests/e2e/test_http.py tests/e2e/test_http_hostile.py tests/lib/webclient.py
+EXTRA_DIST += tests/e2e/test_restart.py
 EXTRA_DIST += tests/e2e/browser_tools.py tests/e2e/test_dashboard.py
+EXTRA_DIST += tests/e2e/test_ctl_operate.py tests/e2e/test_states.py tests/e2e/test_top.py

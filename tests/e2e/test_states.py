@@ -122,12 +122,14 @@ def test_it_is_kept(daemon):
 def test_held_and_parked_requests_are_answered_at_once():
     """A request that waits for credits is refused when its tenant is paused; what a server has
     comes back as ever."""
-    store = FakeBackend(lambda connection, frame: None)  # answers nothing
+    at_store = []
+    store = FakeBackend(lambda connection, frame: at_store.append((connection, frame)))
     config = {"tenants": [{"name": "default", "upstream": "main"},
                           {"name": "shop", "upstream": "main", "hard_limit": 1},
                           {"name": "slow", "upstream": "far"}],
               "upstreams": [{"name": "main", "kind": "embedded"},
                             {"name": "far", "kind": "memcached",
+                             "backend_timeout_ms": 60000,
                              "servers": [{"address": store.where}]}],
               "throttle_max_wait_ms": 60000, "request_deadline_ms": 60000}
     try:
@@ -138,13 +140,18 @@ def test_held_and_parked_requests_are_answered_at_once():
             poll(lambda: json.loads(daemon.ctl("--json", "buckets").stdout)[1]["held"] == 1,
                  what="held")
             other.send(request(Op.GET, b"k", opaque=1))
-            poll(lambda: store.seen, what="sent to the store")
+            poll(lambda: at_store, what="sent to the store")
             daemon.ctl("pause", "shop")
             statuses = [client.recv().status for _ in range(20)]
             assert St.ETMPFAIL in statuses and statuses[-1] == St.ETMPFAIL, statuses
             assert set(statuses) <= {St.ENOENT, St.ETMPFAIL}, statuses
             daemon.ctl("pause", "slow")
             assert other.silent(0.1), "what is at the store is answered by the store"
+            other.send(request(Op.GET, b"l", opaque=2))
+            at_store[0][0].reply(at_store[0][1], status=0x01)
+            assert [(f.opaque, f.status) for f in (other.recv(), other.recv())] == \
+                [(1, St.ENOENT), (2, St.ETMPFAIL)]
+            assert len(at_store) == 1
     finally:
         store.stop()
 

@@ -51,11 +51,21 @@ class Screen:
             data = self.child.read_nonblocking(1 << 16, timeout=0.02)
         except pexpect.TIMEOUT:
             return True
-        except pexpect.EOF:
+        except pexpect.EOF:  # which pexpect may say before the last bytes were read
+            data = b""
+            try:
+                while chunk := os.read(self.child.child_fd, 1 << 16):
+                    data += chunk
+            except OSError:
+                pass
+            self._take(data)
             return False
+        self._take(data)
+        return True
+
+    def _take(self, data):
         self.bytes += data
         self.stream.feed(data)
-        return True
 
     @property
     def lines(self):
@@ -345,7 +355,8 @@ def test_once(daemon, flood):
     assert re.match(r"headgate \d", text) and "\x1b" not in text, text
     for heading in ("tenants\nTENANT", "hot keys\nKEY", "upstreams\nUPSTREAM", "connections\nPEER"):
         assert "\n\n" + heading in text, text
-    rates = json.loads(headgatectl("--json", "top", "--once", "-d", "0.5", server=daemon.where).stdout)
+    # Longer than a slot of the credits, so that somebody is held anew.
+    rates = json.loads(headgatectl("--json", "top", "--once", "-d", "1.5", server=daemon.where).stdout)
     assert {"shop", "toys", "far"} <= {row["tenant"] for row in rates["throttled"]}, rates["throttled"]
     shop = next(row for row in rates["tenants"] if row["tenant"] == "shop")
     assert shop["hard_limit"] == 200 and "hard limit" in shop["why"], shop

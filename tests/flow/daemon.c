@@ -69,7 +69,8 @@ static void launch(struct daemon *daemon)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const char *user = geteuid() == 0 ? "root" : "nobody"; /* ignored unless root */
         execl(program, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "1", "-m", "64",
-              "-I", "2m", "-B", "binary", "-u", user, (char *)NULL);
+              "-I", "2m", "-B", "binary", "-u", user, daemon->tls != NULL ? "-Z" : (char *)NULL,
+              "-o", daemon->tls, (char *)NULL);
         _exit(127);
     }
 }

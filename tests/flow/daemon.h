@@ -9,7 +9,8 @@
 
 struct daemon {
     pid_t pid;
-    uint16_t port; /* 0 before the first launch; kept for the next */
+    uint16_t port;   /* 0 before the first launch; kept for the next */
+    const char *tls; /* memcached's -o, with which it speaks TLS; NULL: it does not */
     char address[32];
 };
 

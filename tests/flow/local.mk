@@ -301,3 +301,20 @@ UNIT_TESTS += tests/flow/t_generation
 tests_flow_t_generation_SOURCES = tests/flow/t_generation.c
 tests_flow_t_generation_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_generation_LDADD = $(HG_STAGE_LIBS)
+# Connections of a server that is going
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_leave
+endif
+tests_flow_t_leave_SOURCES = tests/flow/t_leave.c
+tests_flow_t_leave_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_leave_LDADD = $(HG_STAGE_LIBS)
+# Links over TLS
+if HAVE_CMOCKA
+UNIT_TESTS += tests/flow/t_link_tls tests/flow/t_tls_real
+endif
+tests_flow_t_link_tls_SOURCES = tests/flow/t_link_tls.c tests/unit/tlshelp.h $(PAIR)
+tests_flow_t_link_tls_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(SSL_CFLAGS) -I$(top_srcdir)/tests/unit
+tests_flow_t_link_tls_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_tls_real_SOURCES = tests/flow/t_tls_real.c tests/unit/tlshelp.h tests/flow/pair.c tests/flow/pair.h $(DAEMON)
+tests_flow_t_tls_real_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(SSL_CFLAGS) -I$(top_srcdir)/tests/unit
+tests_flow_t_tls_real_LDADD = $(HG_BACK_TEST_LIBS)

@@ -43,8 +43,8 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
 {
     struct pair *pair = link->pool;
     (void)was;
-    (void)error;
     pair->ends++;
+    hg_link_end_text(link, why, error, pair->text);
     pair->why = why;
     hg_link_fail(link, hg_link_first_unsent(link), HG_FAULT_LOST);
     hg_link_move(link, heir, pair);
@@ -55,14 +55,20 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
 static const struct hg_link_owner owner = {on_ready, on_room, on_answers, on_timeout,
                                            NULL,     on_end,  NULL};
 
-struct hg_link *pair_new_link(struct pair *pair, int *ret_fd, bool probe)
+struct hg_link *pair_bare_link(struct pair *pair)
 {
-    int fds[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     struct hg_link *link = hg_link_new(&pair->hub, &hg_dialect_memcached, &pair->limits, &owner,
                                        pair, &pair->counters);
     assert_non_null(link);
     link->server = "test:1";
+    return link;
+}
+
+struct hg_link *pair_new_link(struct pair *pair, int *ret_fd, bool probe)
+{
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    struct hg_link *link = pair_bare_link(pair);
     hg_link_adopt(link, fds[0], probe);
     *ret_fd = fds[1];
     return link;

@@ -15,14 +15,17 @@ struct pair {
     int fd; /* the server's end */
     int readies, rooms, timeouts, ends;
     uint32_t answers;
-    enum hg_link_why why;
-    struct hg_link *heir; /* takes what was not sent */
+    enum hg_link_why why;         /* of the last end, */
+    char text[HG_LINK_WHY_BYTES]; /* and in words */
+    struct hg_link *heir;         /* takes what was not sent */
 };
 
 void pair_init(struct pair *pair, bool probe);
 void pair_fini(struct pair *pair);
 /* Another link of the same kind, for pair->heir; its server's end in *ret_fd. */
 struct hg_link *pair_new_link(struct pair *pair, int *ret_fd, bool probe);
+/* One that is not connected yet. */
+struct hg_link *pair_bare_link(struct pair *pair);
 void pair_turn(struct pair *pair);
 void pair_send(struct pair *pair, struct note *note);
 void pair_get(struct pair *pair, struct note *note, const char *key);

@@ -311,9 +311,9 @@ def connect_socket(address, timeout=5.0, tls=None):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(scaled(timeout))
         sock.connect(address)
-        return sock
-    sock = socket.create_connection(address, timeout=scaled(timeout))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    else:
+        sock = socket.create_connection(address, timeout=scaled(timeout))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if tls is None:
         return sock
     try:

@@ -58,6 +58,7 @@ logins() { "$dump" logins; }
 embedded() { "$dump" embedded; }
 upstream() { "$dump" upstream; }
 cluster() { "$dump" cluster; }
+handshakes() { "$dump" handshakes; }
 workers() { statistics "of each worker"; }
 tenants() { statistics "of each tenant"; }
 outcomes() { statistics "outcomes"; }
@@ -65,11 +66,17 @@ engine() { statistics "of the engine"; }
 pool() { statistics "of each identity"; }
 holders() { statistics "of each holder"; }
 binds() { statistics "of bind eviction"; }
+metrics() {
+    echo "| metric | type | labels | what it is |"
+    echo "| --- | --- | --- | --- |"
+    "$headgate" --describe-metrics | awk -F '\t' '{ printf "| `%s` | %s | %s | %s |\n", $1, $2, $3, $4 }'
+}
 
 lists="protocol.md:features protocol.md:opcodes protocol.md:statuses operations.md:groups
     operations.md:workers operations.md:logins operations.md:outcomes operations.md:tenants operations.md:engine
     operations.md:embedded operations.md:upstream operations.md:pool operations.md:cluster
-    operations.md:holders operations.md:binds headgate.yaml.5:options"
+    operations.md:holders operations.md:binds monitoring.md:metrics tls.md:handshakes
+    headgate.yaml.5:options"
 
 update() {
     for list in $lists; do
@@ -89,7 +96,7 @@ if [ "${1:-}" = update ]; then
     exit 0
 fi
 
-echo "1..19"
+echo "1..22"
 for list in $lists; do
     file=$top/doc/${list%:*}
     name=${list#*:}
@@ -115,6 +122,12 @@ sed -n 's/^\.It Fl //p' "$top/doc/headgate.8" | sed 's/ Ar .*//; s/ , Fl /\n/; s
     sort >"$scratch/listed"
 diff "$scratch/is" "$scratch/listed" >"$scratch/out" 2>&1 && [ -s "$scratch/is" ]
 result $? "doc/headgate.8: options" "$scratch/out"
+
+# Alerts: each has its section.
+sed -n 's/^ *- alert: //p' "$top/etc/prometheus/headgate.rules.yml" | sort >"$scratch/is"
+sed -n '/^## Alerts$/,/^## /s/^### //p' "$top/doc/monitoring.md" | sort >"$scratch/listed"
+diff "$scratch/is" "$scratch/listed" >"$scratch/out" 2>&1 && [ -s "$scratch/is" ]
+result $? "doc/monitoring.md: alerts" "$scratch/out"
 
 # Numbers that the prose repeats: whoever changes one has to look for it in doc/.
 find "$top/src" -name '*.[ch]' -exec sed -e :a -e '/\\$/N; s/\\\n/ /; ta' {} + >"$scratch/source"

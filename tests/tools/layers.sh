@@ -38,7 +38,7 @@ check_layer table "proto base"
 check_layer back "table base proto core io"
 check_layer front "back table base proto core io"
 check_layer app "front back table base proto core io"
-check_layer load "base proto"
+check_layer load "base proto io"
 
 bad=
 : >"$top_builddir/headers.log"

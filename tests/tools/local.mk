@@ -31,3 +31,7 @@ CLEANFILES += headers.log
 # tests/tools: tracing points against the manual
 SCRIPT_TESTS += tests/tools/usdt.sh
 EXTRA_DIST += tests/tools/usdt.sh
+
+# tests/tools: completion for bash against the programs
+SCRIPT_TESTS += tests/tools/completion.sh
+EXTRA_DIST += tests/tools/completion.sh

@@ -1,7 +1,8 @@
 // manualdump - prints the manual's lists from the program's tables
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// manualdump opcodes | statuses | features | logins | embedded | upstream | cluster
+// manualdump opcodes | statuses | features | logins | embedded | upstream | cluster |
+//            handshakes
 //
 // Used by tests/tools/drift-manual.sh, which holds the manual to what this prints.
 #include <stdio.h>
@@ -112,6 +113,18 @@ static void print_logins(void)
 #undef HG_LOGIN_STAT
 }
 
+static void print_handshakes(void)
+{
+    stat_head();
+#define HG_HANDSHAKE_STAT(name, kind, text) printf("| `tls_handshakes_%s` | %s |\n", #name, text);
+#include "front/handshake_stats.def"
+#undef HG_HANDSHAKE_STAT
+    puts("| `tls_handshakes_now` | TLS handshakes under way now |");
+    puts(
+        "| `tls_certificate_expires_s` | seconds until the first of the listeners' certificates is "
+        "over; less than 0: it is |");
+}
+
 static void print_embedded(void)
 {
     stat_head();
@@ -140,9 +153,9 @@ static const struct {
     const char *name;
     void (*print)(void);
 } lists[] = {
-    {"opcodes", print_opcodes}, {"statuses", print_statuses}, {"features", print_features},
-    {"logins", print_logins},   {"embedded", print_embedded}, {"upstream", print_upstream},
-    {"cluster", print_cluster},
+    {"opcodes", print_opcodes}, {"statuses", print_statuses},     {"features", print_features},
+    {"logins", print_logins},   {"embedded", print_embedded},     {"upstream", print_upstream},
+    {"cluster", print_cluster}, {"handshakes", print_handshakes},
 };
 
 int main(int argc, char **argv)
@@ -154,7 +167,7 @@ int main(int argc, char **argv)
         }
     }
     fputs("usage: manualdump opcodes | statuses | features | logins | embedded | upstream | "
-          "cluster\n",
+          "cluster | handshakes\n",
           stderr);
     return 2;
 }

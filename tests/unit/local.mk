@@ -147,7 +147,7 @@ tests_unit_t_resolve_LDADD = $(HG_BACK_TEST_LIBS)
 
 # Logins
 HG_LOGIN_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(CMOCKA_CFLAGS)
-HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
+HG_LOGIN_TEST_LIBS = $(HG_LIBS_APP) $(EVHTTP_LIBS) $(EVENT_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(GSASL_LIBS) \
 	$(CRYPTO_LIBS) $(HIREDIS_LIBS) $(LMDB_LIBS) $(MEMCACHED_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS) -lm
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_dialogue tests/unit/t_login tests/unit/t_login_bounds
@@ -502,7 +502,7 @@ tests_unit_t_ticketline_model_LDADD = $(HG_TICKET_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_top
 endif
-tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/toppage.c src/ctl/topsample.c \
+tests_unit_t_top_SOURCES = tests/unit/t_top.c src/ctl/table.c src/ctl/topclient.c src/ctl/toppage.c src/ctl/topsample.c \
 	src/ctl/topsum.c src/ctl/topview.c src/ctl/values.c
 tests_unit_t_top_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_t_top_LDADD = libbase.a $(CMOCKA_LIBS) $(JANSSON_LIBS) -lm
@@ -526,3 +526,28 @@ endif
 tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlshelp.h
 tests_unit_t_tls_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tls_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)
+
+# Restarts: inherited sockets, hand-over messages, what the service manager is told
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_inherit tests/unit/t_notify
+endif
+tests_unit_t_inherit_SOURCES = tests/unit/t_inherit.c
+tests_unit_t_inherit_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_inherit_LDADD = libapp.a libio.a libbase.a $(EVENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_t_notify_SOURCES = tests/unit/t_notify.c
+tests_unit_t_notify_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_notify_LDADD = libapp.a libbase.a $(CMOCKA_LIBS)
+
+# HTTP
+if HAVE_CMOCKA
+UNIT_TESTS += tests/unit/t_metrics tests/unit/t_webhistory tests/unit/t_webtext
+endif
+tests_unit_t_metrics_SOURCES = tests/unit/t_metrics.c
+tests_unit_t_metrics_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS)
+tests_unit_t_metrics_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webhistory_SOURCES = tests/unit/t_webhistory.c
+tests_unit_t_webhistory_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webhistory_LDADD = $(HG_LOGIN_TEST_LIBS)
+tests_unit_t_webtext_SOURCES = tests/unit/t_webtext.c
+tests_unit_t_webtext_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_unit_t_webtext_LDADD = $(HG_LOGIN_TEST_LIBS)

@@ -126,6 +126,38 @@ static void test_prefixes_keep_tenants_of_one_memcached_apart(void **state)
     hg_conf_free(conf);
 }
 
+#define TLS(more)                                                                                  \
+    "users_file: u.yaml\nlisten:\n  - address: \"127.0.0.1:11207\"\n"                              \
+    "    tls:\n      certificate: a.crt\n      key: a.key\n" more
+
+static void test_client_certificates_need_an_authority(void **state)
+{
+    (void)state;
+    static const struct complaint refused[] = {
+        {TLS("      client_auth: required\n"),
+         "c.yaml:7: 'client_auth' of listener '127.0.0.1:11207' needs 'client_ca', the file of the "
+         "authorities whose certificates are accepted\n"},
+        {TLS("      client_user: cn\n"),
+         "c.yaml:7: 'client_user' of listener '127.0.0.1:11207' needs 'client_auth' (accepted: "
+         "optional, required)\n"},
+        {"listen:\n  - address: \"127.0.0.1:11207\"\n"
+         "    tls: {certificate: a, key: b, client_ca: c, client_auth: optional, client_user: "
+         "cn}\n",
+         "c.yaml:3: 'client_user' of listener '127.0.0.1:11207' needs a users_file, which lists "
+         "the "
+         "users\n"},
+    };
+    static const struct complaint warned[] = {
+        {TLS("      client_ca: ca.crt\n"),
+         "warning: c.yaml:7: 'client_ca' has no effect on listener '127.0.0.1:11207', whose "
+         "'client_auth' is none\n"},
+    };
+    apphelp_refuses(refused, HG_COUNT_OF(refused));
+    apphelp_warns(warned, HG_COUNT_OF(warned));
+    hg_conf_free(apphelp_conf(TLS("      client_ca: ca.crt\n      client_auth: optional\n"
+                                  "      client_user: cn\n      min_version: \"1.3\"\n")));
+}
+
 static void test_open_listeners_need_users_or_a_word(void **state)
 {
     (void)state;
@@ -173,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_rules_are_told_with_line_and_way_out),
         cmocka_unit_test(test_warnings_stop_nothing),
         cmocka_unit_test(test_prefixes_keep_tenants_of_one_memcached_apart),
+        cmocka_unit_test(test_client_certificates_need_an_authority),
         cmocka_unit_test(test_open_listeners_need_users_or_a_word),
         cmocka_unit_test(test_free_ports_are_no_repetition),
         cmocka_unit_test(test_no_tenants_is_a_choice),

@@ -558,6 +558,90 @@ static void a_changed_byte_is_noticed(void **state)
     close_pair(&p);
 }
 
+/* A client of the plain library, so that it can do what ours never does. */
+static SSL *strange_client(struct pair *p, SSL_CTX *ctx)
+{
+    SSL *ssl = SSL_new(ctx);
+    SSL_set_fd(ssl, p->fds[CLIENT]);
+    for (int turn = 0; turn < 50 && SSL_connect(ssl) != 1; turn++)
+        if (p->step[SERVER] != HG_TLS_DONE)
+            p->step[SERVER] = hg_tls_handshake(p->tls[SERVER]);
+    while (p->step[SERVER] == HG_TLS_WANT_READ)
+        p->step[SERVER] = hg_tls_handshake(p->tls[SERVER]);
+    assert_int_equal(p->step[SERVER], HG_TLS_DONE);
+    return ssl;
+}
+
+static void new_keys_again_and_again(void **state)
+{
+    (void)state;
+    struct pair p;
+    char got[10];
+    open_pair(&p, server_conf(), NULL, NULL);
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = strange_client(&p, ctx);
+    /* 352 KB of them, all there at once. */
+    int large = 1 << 20;
+    setsockopt(p.fds[CLIENT], SOL_SOCKET, SO_SNDBUF, &large, sizeof large);
+    BIO *socket_bio = BIO_new_socket(p.fds[CLIENT], BIO_NOCLOSE), *memory = BIO_new(BIO_s_mem());
+    SSL_set0_wbio(ssl, memory);
+    for (unsigned sent = 0; sent < 16000; sent++) {
+        assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(ssl), 1);
+    }
+    assert_int_equal(SSL_write(ssl, "data", 4), 4);
+    char *all;
+    long bytes = BIO_get_mem_data(memory, &all), at = 0;
+    ssize_t n = -EAGAIN;
+    unsigned again = 0;
+    while (n == -EAGAIN || n == -EINTR) {
+        ssize_t went = 0;
+        while (at < bytes && (went = send(p.fds[CLIENT], all + at, (size_t)(bytes - at), 0)) > 0)
+            at += went;
+        n = hg_tls_recv(p.tls[SERVER], got, sizeof got);
+        again += n == -EINTR;
+    }
+    SSL_set0_wbio(ssl, socket_bio);
+    assert_int_equal(n, 4);
+    assert_memory_equal(got, "data", 4);
+    assert_true(again > 0);
+    assert_int_equal(hg_tls_recv(p.tls[SERVER], got, sizeof got), -EAGAIN);
+    hg_out_put(&p.out[SERVER], hg_span("fine", 4));
+    assert_int_equal(hg_tls_flush(p.tls[SERVER], &p.out[SERVER]), 0);
+    assert_int_equal(SSL_read(ssl, got, sizeof got), 4);
+    /* Asked for new keys itself, the server answers while it reads. */
+    assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    assert_int_equal(SSL_write(ssl, "more", 4), 4);
+    assert_int_equal(hg_tls_recv(p.tls[SERVER], got, sizeof got), 4);
+    hg_out_put(&p.out[SERVER], hg_span("good", 4));
+    assert_int_equal(hg_tls_flush(p.tls[SERVER], &p.out[SERVER]), 0);
+    assert_int_equal(SSL_read(ssl, got, sizeof got), 4);
+    assert_memory_equal(got, "good", 4);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    close_pair(&p);
+}
+
+static void no_second_handshake(void **state)
+{
+    (void)state;
+    struct pair p;
+    char got[10];
+    open_pair(&p, server_conf(), NULL, NULL);
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_max_proto_version(ctx, TLS1_2_VERSION);
+    SSL *ssl = strange_client(&p, ctx);
+    assert_int_equal(SSL_renegotiate(ssl), 1);
+    SSL_do_handshake(ssl);
+    assert_int_equal(hg_tls_recv(p.tls[SERVER], got, sizeof got), -EAGAIN);
+    assert_int_equal(SSL_do_handshake(ssl), -1);
+    assert_int_equal(ERR_GET_REASON(ERR_peek_last_error()), SSL_R_NO_RENEGOTIATION);
+    ERR_clear_error();
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    close_pair(&p);
+}
+
 static void assert_refused(const struct hg_tls_conf *conf, int err, const char *words)
 {
     char why[HG_TLS_WHY_BYTES] = "";
@@ -674,6 +758,8 @@ int main(void)
         cmocka_unit_test(a_peer_that_is_gone_is_an_error_and_no_signal),
         cmocka_unit_test(no_handshake_but_something_else),
         cmocka_unit_test(a_changed_byte_is_noticed),
+        cmocka_unit_test(new_keys_again_and_again),
+        cmocka_unit_test(no_second_handshake),
         cmocka_unit_test(bad_files_are_named),
         cmocka_unit_test(an_encrypted_key_is_refused_unasked),
         cmocka_unit_test(a_connection_outlives_its_context),

@@ -3,6 +3,7 @@
 #ifndef HG_TESTS_TLSHELP_H
 #define HG_TESTS_TLSHELP_H
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>

@@ -1,0 +1,316 @@
+// webmetrics_stores - /metrics: tickets, upstreams, their servers and pools
+// SPDX-License-Identifier: BSD-3-Clause
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/metrics.h"
+#include "app/upstreams_view.h"
+#include "app/web_own.h"
+#include "back/rediscluster.h"
+#include "base/clock.h"
+
+#define OWN(NAME) (&hg_metrics_of(HG_METRICS_OWN, &(size_t){0})[HG_METRIC_##NAME])
+
+/* ---- tickets ---- */
+
+/* A holder, with its label. */
+struct holder {
+    struct hg_gate_holder *holder;
+    char labels[HG_METRIC_LABELS_MAX];
+    uint64_t sums[HG_GATE_STATS];
+};
+
+static struct holder *list_holders(struct hg_web *web, const struct hg_directory *directory,
+                                   size_t *ret_count)
+{
+    size_t count = 1 + directory->upstream_count * HG_TICKET_KINDS;
+    struct holder *list = calloc(count, sizeof *list);
+    if (list == NULL)
+        return NULL;
+    list[0].holder = &web->process->front.ingress;
+    for (size_t i = 1; i < count; i++) {
+        struct hg_upstream *upstream = directory->upstreams[(i - 1) / HG_TICKET_KINDS];
+        list[i].holder = &upstream->gate->holders[(i - 1) % HG_TICKET_KINDS];
+        hg_metric_label(list[i].labels, "upstream", upstream->name);
+    }
+    for (size_t i = 0; i < count; i++) {
+        hg_metric_label(list[i].labels, "holder", hg_gate_place_name(list[i].holder->place));
+        hg_gate_holder_sum(list[i].holder, list[i].sums);
+    }
+    *ret_count = count;
+    return list;
+}
+
+static uint64_t not_negative(int64_t value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static uint64_t holder_gauge(struct hg_gate_holder *holder, enum hg_metric_own which)
+{
+    uint64_t word = hg_ticket_word(&holder->ticket), overloaded = 0;
+    switch (which) {
+    case HG_METRIC_TICKETS_SIZE:
+        return not_negative((int64_t)(word >> 32));
+    case HG_METRIC_TICKETS_OUT:
+        return (uint32_t)word;
+    case HG_METRIC_TICKETS_STRANDED:
+        return not_negative(atomic_load(&holder->stranded));
+    case HG_METRIC_TICKETS_QUEUED:
+        return not_negative(atomic_load(&holder->waiting));
+    default:
+        for (unsigned w = 0; w < holder->worker_count; w++)
+            overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+        return overloaded;
+    }
+}
+
+static void ticket_gauges(struct hg_webtext *text, const struct holder *list, size_t count)
+{
+    static const enum hg_metric_own gauges[] = {
+        HG_METRIC_TICKETS_SIZE, HG_METRIC_TICKETS_OUT, HG_METRIC_TICKETS_STRANDED,
+        HG_METRIC_TICKETS_OVERLOADED, HG_METRIC_TICKETS_QUEUED};
+    size_t own_count;
+    const struct hg_metric *own = hg_metrics_of(HG_METRICS_OWN, &own_count);
+    for (size_t g = 0; g < HG_COUNT_OF(gauges); g++) {
+        hg_metric_head(text, &own[gauges[g]]);
+        for (size_t i = 0; i < count; i++)
+            hg_metric_line(text, &own[gauges[g]], list[i].labels,
+                           holder_gauge(list[i].holder, gauges[g]));
+    }
+}
+
+static void tickets(struct hg_web *web, const struct hg_directory *directory,
+                    struct hg_webtext *text)
+{
+    size_t count, rows_count;
+    const struct hg_metric *rows = hg_metrics_of(HG_METRICS_TICKETS, &rows_count);
+    struct holder *list = list_holders(web, directory, &count);
+    if (list == NULL) {
+        text->failed = true;
+        return;
+    }
+    ticket_gauges(text, list, count);
+    for (size_t r = 0; r < rows_count; r++) {
+        hg_metric_head(text, &rows[r]);
+        for (size_t i = 0; i < count; i++)
+            hg_metric_line(text, &rows[r], list[i].labels, list[i].sums[rows[r].offset]);
+    }
+    hg_metric_head(text, OWN(TICKETS_WAIT));
+    for (size_t i = 0; i < count; i++) {
+        struct hg_metric_hist hist = {.sum_us = 0};
+        for (unsigned w = 0; w < list[i].holder->worker_count; w++)
+            hg_metric_hist_add(&hist, &list[i].holder->workers[w].waits);
+        hg_metric_hist_lines(text, OWN(TICKETS_WAIT), list[i].labels, &hist);
+    }
+    free(list);
+}
+
+/* ---- upstreams ---- */
+
+static void upstream_line(struct hg_webtext *text, const struct hg_metric *metric,
+                          const struct hg_upstream *upstream, const char *type, uint64_t value)
+{
+    char labels[HG_METRIC_LABELS_MAX] = "";
+    hg_metric_label(labels, "upstream", upstream->name);
+    if (type != NULL)
+        hg_metric_label(labels, "type", type);
+    hg_metric_line(text, metric, labels, value);
+}
+
+static uint64_t backlog_age_us(struct hg_gateshare *gate)
+{
+    uint64_t since_us = atomic_load(&gate->backlog_since_us), now_us = hg_now_us();
+    return atomic_load(&gate->backlog) > 0 && since_us != 0 && now_us > since_us ? now_us - since_us
+                                                                                 : 0;
+}
+
+static void upstream_metric(struct hg_web *web, const struct hg_directory *directory,
+                            struct hg_webtext *text, enum hg_metric_own which)
+{
+    size_t own_count;
+    const struct hg_metric *metric = &hg_metrics_of(HG_METRICS_OWN, &own_count)[which];
+    hg_metric_head(text, metric);
+    for (size_t i = 0; i < directory->upstream_count; i++) {
+        struct hg_upstream *upstream = directory->upstreams[i];
+        struct hg_gateshare *gate = upstream->gate;
+        pthread_mutex_lock(&gate->lock);
+        struct hg_probe_stats probe = gate->probe.stats;
+        pthread_mutex_unlock(&gate->lock);
+        switch (which) {
+        case HG_METRIC_UPSTREAM_INFO:
+            upstream_line(text, metric, upstream, upstream->kind, 1);
+            break;
+        case HG_METRIC_UPSTREAM_UP:
+            upstream_line(text, metric, upstream, NULL, hg_upstream_is_alive(directory, upstream));
+            break;
+        case HG_METRIC_UPSTREAM_BACKLOG:
+            upstream_line(text, metric, upstream, NULL, not_negative(atomic_load(&gate->backlog)));
+            break;
+        case HG_METRIC_UPSTREAM_BACKLOG_AGE:
+            upstream_line(text, metric, upstream, NULL, backlog_age_us(gate));
+            break;
+        case HG_METRIC_UPSTREAM_EVICTED:
+            upstream_line(text, metric, upstream, NULL, hg_web_evicted(web, directory, upstream));
+            break;
+        case HG_METRIC_TICKETS_PROBED:
+            upstream_line(text, metric, upstream, "stable", probe.probed_stable);
+            upstream_line(text, metric, upstream, "up", probe.probed_up);
+            upstream_line(text, metric, upstream, "down", probe.probed_down);
+            break;
+        case HG_METRIC_TICKETS_RESIZED:
+            upstream_line(text, metric, upstream, "increased", probe.increased);
+            upstream_line(text, metric, upstream, "decreased", probe.decreased);
+            break;
+        default:
+            upstream_line(text, metric, upstream, NULL, probe.stalls);
+        }
+    }
+}
+
+/* ---- servers, and their pools ---- */
+
+struct server {
+    const struct hg_upstream_shared *remote;
+    const struct hg_server *server;
+    char labels[HG_METRIC_LABELS_MAX];
+    uint64_t sums[HG_UPSTREAM_STATS];
+    struct hg_pool_sum *pools; /* by identity */
+    uint32_t identities;
+};
+
+static struct server *list_servers(const struct hg_directory *directory, size_t *ret_count)
+{
+    size_t room = 0, count = 0;
+    for (size_t i = 0; i < directory->upstream_count; i++)
+        room += hg_upstream_servers(directory, directory->upstreams[i]);
+    struct server *list = calloc(room + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < directory->upstream_count; i++) {
+        const struct hg_upstream *upstream = directory->upstreams[i];
+        const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+        for (uint32_t s = 0;
+             remote != NULL && s < hg_upstream_servers(directory, upstream) && count < room; s++) {
+            struct server *to = &list[count++];
+            to->remote = remote;
+            to->server = &remote->servers[s];
+            hg_metric_label(to->labels, "upstream", upstream->name);
+            hg_metric_label(to->labels, "server", to->server->address);
+            hg_upstream_server_sum(upstream, to->server->address, to->sums);
+            to->identities = hg_identities_count(&remote->identities);
+            to->pools = calloc(to->identities, sizeof *to->pools);
+            if (to->pools != NULL)
+                hg_server_sum_pools(to->server, to->pools, to->identities);
+        }
+    }
+    *ret_count = count;
+    return list;
+}
+
+static uint64_t breaker_value(const struct hg_server *server)
+{
+    switch (hg_breaker_state(&server->breaker)) {
+    case HG_BREAKER_CLOSED:
+        return 0;
+    case HG_BREAKER_RAMP:
+        return 1;
+    case HG_BREAKER_HALF_OPEN:
+        return 2;
+    default:
+        return 3;
+    }
+}
+
+static void pool_lines(struct hg_webtext *text, const struct hg_metric *metric,
+                       const struct server *server)
+{
+    const struct hg_identities *identities = &server->remote->identities;
+    for (uint32_t id = 0; server->pools != NULL && id < server->identities; id++) {
+        char who[160], labels[HG_METRIC_LABELS_MAX];
+        if (!server->pools[id].known)
+            continue;
+        hg_upstream_identity_text(identities, server->pools, id, who, sizeof who);
+        memcpy(labels, server->labels, sizeof labels);
+        hg_metric_label(labels, "identity", who);
+        hg_metric_line(text, metric, labels, server->pools[id].values[metric->offset]);
+    }
+}
+
+static void servers(const struct hg_directory *directory, struct hg_webtext *text)
+{
+    size_t count, server_rows, pool_rows;
+    const struct hg_metric *of_server = hg_metrics_of(HG_METRICS_SERVER, &server_rows);
+    const struct hg_metric *of_pool = hg_metrics_of(HG_METRICS_POOL, &pool_rows);
+    struct server *list = list_servers(directory, &count);
+    if (list == NULL) {
+        text->failed = true;
+        return;
+    }
+    hg_metric_head(text, OWN(BREAKER));
+    for (size_t i = 0; i < count; i++)
+        hg_metric_line(text, OWN(BREAKER), list[i].labels, breaker_value(list[i].server));
+    for (size_t r = 0; r < server_rows; r++) {
+        hg_metric_head(text, &of_server[r]);
+        for (size_t i = 0; i < count; i++)
+            hg_metric_line(text, &of_server[r], list[i].labels, list[i].sums[of_server[r].offset]);
+    }
+    for (size_t r = 0; r < pool_rows; r++) {
+        hg_metric_head(text, &of_pool[r]);
+        for (size_t i = 0; i < count; i++)
+            pool_lines(text, &of_pool[r], &list[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(list[i].pools);
+    free(list);
+}
+
+/* ---- embedded stores, clusters ---- */
+
+static void embedded(const struct hg_directory *directory, struct hg_webtext *text)
+{
+    size_t rows_count;
+    const struct hg_metric *rows = hg_metrics_of(HG_METRICS_EMBEDDED, &rows_count);
+    struct hg_embedded_stats *stats = calloc(directory->upstream_count + 1, sizeof *stats);
+    bool *is = calloc(directory->upstream_count + 1, sizeof *is);
+    for (size_t i = 0; stats != NULL && is != NULL && i < directory->upstream_count; i++)
+        is[i] = hg_upstream_embedded(directory, directory->upstreams[i], &stats[i]);
+    for (size_t r = 0; r < rows_count; r++) {
+        hg_metric_head(text, &rows[r]);
+        for (size_t i = 0; stats != NULL && is != NULL && i < directory->upstream_count; i++)
+            if (is[i])
+                upstream_line(text, &rows[r], directory->upstreams[i], NULL,
+                              *(const uint64_t *)((const char *)&stats[i] + rows[r].offset));
+    }
+    text->failed |= stats == NULL || is == NULL;
+    free(stats);
+    free(is);
+}
+
+static void clusters(const struct hg_directory *directory, struct hg_webtext *text)
+{
+    size_t rows_count;
+    const struct hg_metric *rows = hg_metrics_of(HG_METRICS_CLUSTER, &rows_count);
+    for (size_t r = 0; r < rows_count; r++) {
+        hg_metric_head(text, &rows[r]);
+        for (size_t i = 0; i < directory->upstream_count; i++) {
+            uint64_t values[HG_REDISCLUSTER_STATS];
+            if (hg_upstream_cluster(directory, directory->upstreams[i], values))
+                upstream_line(text, &rows[r], directory->upstreams[i], NULL,
+                              values[rows[r].offset]);
+        }
+    }
+}
+
+void hg_web_metrics_stores(const struct hg_web_view *view, struct hg_web *web,
+                           struct hg_webtext *text)
+{
+    static const enum hg_metric_own all[] = {
+        HG_METRIC_TICKETS_PROBED,       HG_METRIC_TICKETS_RESIZED, HG_METRIC_TICKETS_STALLS,
+        HG_METRIC_UPSTREAM_INFO,        HG_METRIC_UPSTREAM_UP,     HG_METRIC_UPSTREAM_BACKLOG,
+        HG_METRIC_UPSTREAM_BACKLOG_AGE, HG_METRIC_UPSTREAM_EVICTED};
+    tickets(web, view->directory, text);
+    for (size_t i = 0; i < HG_COUNT_OF(all); i++)
+        upstream_metric(web, view->directory, text, all[i]);
+    servers(view->directory, text);
+    embedded(view->directory, text);
+    clusters(view->directory, text);
+}
