@@ -9,6 +9,7 @@
 
 #include "app/metrics.h"
 #include "app/process.h"
+#include "app/restore.h"
 
 #define LISTEN_MAX 64
 
@@ -16,6 +17,7 @@ static const char usage[] =
     "usage: headgate [-c FILE] [-l ADDR]... [-d DATA_DIR] [-t THREADS] [-a ADDR] [--insecure]\n"
     "                [--take-over]\n"
     "       headgate --check [-c FILE]\n"
+    "       headgate --restore FILE [-c FILE] [-d DATA_DIR] [--upstream NAME] [--force]\n"
     "       headgate --describe-config | --sample-config | --describe-stats | --describe-metrics\n"
     "       headgate --version | --help\n"
     "\n"
@@ -30,6 +32,9 @@ static const char usage[] =
     "data_dir,\n"
     "                         which then ends; without one start as usual\n"
     "      --check            check the configuration, print what is wrong, and end\n"
+    "      --restore FILE     put a backup in the place of an embedded store, and end\n"
+    "      --upstream NAME    which one; needed where several are embedded\n"
+    "      --force            replace the store that is there\n"
     "      --describe-config  print every option with its range and default\n"
     "      --sample-config    print the sample configuration file\n"
     "      --describe-stats   print every statistic\n"
@@ -44,6 +49,9 @@ enum {
     OPT_DESCRIBE_STATS,
     OPT_DESCRIBE_METRICS,
     OPT_INSECURE,
+    OPT_RESTORE,
+    OPT_UPSTREAM,
+    OPT_FORCE,
     OPT_TAKE_OVER
 };
 
@@ -56,6 +64,9 @@ static const struct option options[] = {
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"take-over", no_argument, NULL, OPT_TAKE_OVER},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"restore", required_argument, NULL, OPT_RESTORE},
+    {"upstream", required_argument, NULL, OPT_UPSTREAM},
+    {"force", no_argument, NULL, OPT_FORCE},
     {"describe-config", no_argument, NULL, OPT_DESCRIBE_CONFIG},
     {"sample-config", no_argument, NULL, OPT_SAMPLE},
     {"describe-stats", no_argument, NULL, OPT_DESCRIBE_STATS},
@@ -69,6 +80,7 @@ struct command_line {
     const char *conf_path;
     const char *listen[LISTEN_MAX];
     struct hg_conf_overrides overrides;
+    struct hg_restore restore;
     bool take_over;
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
@@ -102,6 +114,16 @@ static int parse(int argc, char **argv, struct command_line *line)
         case OPT_INSECURE:
             line->overrides.insecure = true;
             break;
+        case OPT_RESTORE:
+            line->restore.from = optarg;
+            line->print = option;
+            break;
+        case OPT_UPSTREAM:
+            line->restore.upstream = optarg;
+            break;
+        case OPT_FORCE:
+            line->restore.force = true;
+            break;
         case OPT_TAKE_OVER:
             line->take_over = true;
             break;
@@ -112,6 +134,10 @@ static int parse(int argc, char **argv, struct command_line *line)
             line->print = option;
             break;
         }
+    }
+    if (line->print != OPT_RESTORE && (line->restore.upstream != NULL || line->restore.force)) {
+        fputs("headgate: --upstream and --force go with --restore\n", stderr);
+        return 2;
     }
     if (optind < argc) {
         fprintf(stderr, "headgate: unexpected argument '%s'\n%s", argv[optind], usage);
@@ -159,6 +185,8 @@ int main(int argc, char **argv)
             &(struct hg_process_options){line.conf_path, line.overrides, line.take_over, argv});
     case OPT_CHECK:
         return check(&line);
+    case OPT_RESTORE:
+        return hg_restore_run(line.conf_path, &line.overrides, &line.restore);
     case OPT_DESCRIBE_CONFIG:
         hg_conf_describe(stdout);
         break;

@@ -240,6 +240,9 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
     case HG_OPCODE_CONFIG_VALIDATE:
         hg_reload_validate_job(process, job);
         break;
+    case HG_OPCODE_BACKUP:
+        hg_backup_on_job(process, job);
+        break;
     case HG_OPCODE_CONFIG_RELOAD:
         hg_reload_job(process, job);
         break;

@@ -119,6 +119,7 @@ void hg_hooks_init(struct hg_process *process)
         .app = process,
         .on_job = on_job,
         .on_login_gone = on_login_gone,
+        .on_backup_gone = hg_backup_on_gone,
         .privileges = privileges,
         .may_see = may_see,
         .find_user = find_user,

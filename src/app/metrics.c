@@ -12,6 +12,7 @@
 #include "back/pool_stats.h"
 #include "back/rediscluster.h"
 #include "back/upstream_stats.h"
+#include "front/handshake.h"
 #include "front/worker.h"
 
 /* ---- rows as the tables have them ---- */
@@ -88,6 +89,12 @@ static const struct row login_rows[] = {
 #include "app/login_stats.def"
 #undef HG_LOGIN_STAT
 };
+static const struct row handshake_rows[] = {
+#define HG_HANDSHAKE_STAT(name, kind, text)                                                        \
+    {#name, text, kind, offsetof(struct hg_handshake_stats, name), NULL},
+#include "front/handshake_stats.def"
+#undef HG_HANDSHAKE_STAT
+};
 static const struct row hot_rows[] = {
 #define HG_HOT_STAT(name, kind, text) {#name, text, kind, offsetof(struct hg_hotkeys, name), NULL},
     HG_HOT_STATS(HG_HOT_STAT)
@@ -121,6 +128,7 @@ static const struct {
     [HG_METRICS_EMBEDDED] = {"headgate_embedded_", "upstream", ROWS(embedded_rows)},
     [HG_METRICS_CLUSTER] = {"headgate_cluster_", "upstream", ROWS(cluster_rows)},
     [HG_METRICS_LOGIN] = {"headgate_logins_", "", ROWS(login_rows)},
+    [HG_METRICS_HANDSHAKES] = {"headgate_tls_handshakes_", "", ROWS(handshake_rows)},
     [HG_METRICS_HOT] = {"headgate_hotkey_engine_", "", ROWS(hot_rows)},
     [HG_METRICS_HOT_WORKER] = {"headgate_hotkey_engine_", "worker", ROWS(hot_worker_rows)},
     [HG_METRICS_BINDS] = {"headgate_bind_", "", ROWS(binds_rows)},
@@ -188,8 +196,8 @@ static struct hg_metric
     storage[HG_COUNT_OF(own_rows) + HG_COUNT_OF(worker_rows) + HG_COUNT_OF(lane_rows) +
             HG_COUNT_OF(gate_rows) + HG_COUNT_OF(tenant_gate_rows) + HG_COUNT_OF(server_rows) +
             HG_COUNT_OF(pool_rows) + HG_COUNT_OF(embedded_rows) + HG_COUNT_OF(cluster_rows) +
-            HG_COUNT_OF(login_rows) + HG_COUNT_OF(hot_rows) + HG_COUNT_OF(hot_worker_rows) +
-            HG_COUNT_OF(binds_rows)];
+            HG_COUNT_OF(login_rows) + HG_COUNT_OF(handshake_rows) + HG_COUNT_OF(hot_rows) +
+            HG_COUNT_OF(hot_worker_rows) + HG_COUNT_OF(binds_rows)];
 
 void hg_metrics_init(void)
 {

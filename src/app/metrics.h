@@ -30,6 +30,7 @@ enum hg_metric_group {
     HG_METRICS_EMBEDDED,    /* back/embedded_stats.def */
     HG_METRICS_CLUSTER,     /* back/rediscluster_stats.def */
     HG_METRICS_LOGIN,       /* app/login_stats.def */
+    HG_METRICS_HANDSHAKES,  /* front/handshake_stats.def */
     HG_METRICS_HOT,         /* app/hotkeys.h */
     HG_METRICS_HOT_WORKER,  /* front/hotshare.h */
     HG_METRICS_BINDS,       /* app/binds.h */

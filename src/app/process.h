@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "app/backup.h"
 #include "app/binds.h"
 #include "app/conf.h"
 #include "app/hotkeys.h"
@@ -99,6 +100,7 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_backup backup;
     struct hg_web *web; /* NULL: HTTP is not served */
 
     hg_counter ticks, reloads, reload_errors;
@@ -165,6 +167,9 @@ HG_MUST_USE int hg_upstream_identity(struct hg_generation *generation,
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
 /* The same for what an earlier bucket of the name may have left. */
 void hg_upstream_forget(struct hg_generation *generation, const char *bucket);
+/* Begins a copy of an embedded upstream; 0 or -errno with `error`, -ENOTSUP for other kinds. */
+HG_MUST_USE int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret,
+                                       char *error, size_t error_bytes);
 /* Rows of `stats upstreams`. */
 void hg_upstream_stats(struct hg_upstream *upstream, struct hg_job *job);
 /* Rows of `stats pool`. */

@@ -236,17 +236,34 @@ void hg_tlslisten_free(struct hg_tlslisten *tls)
 
 /* ---- statistics ---- */
 
+void hg_tlslisten_sum(const struct hg_tlslisten *tls, struct hg_handshake_stats *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    for (unsigned t = 0; tls != NULL && t < hg_handshakes_threads(tls->handshakes); t++) {
+        const struct hg_handshake_stats *one = hg_handshakes_stats(tls->handshakes, t);
+#define HG_HANDSHAKE_STAT(name, kind, text) hg_counter_add(&ret->name, hg_counter_get(&one->name));
+#include "front/handshake_stats.def"
+#undef HG_HANDSHAKE_STAT
+    }
+}
+
+uint64_t hg_tlslisten_expires_s(const struct hg_tlslisten *tls)
+{
+    int64_t end_s = tls != NULL ? atomic_load(&tls->expires_s) : INT64_MAX;
+    if (end_s == INT64_MAX)
+        return UINT64_MAX;
+    return end_s > 0 ? (uint64_t)end_s : 0;
+}
+
 void hg_tlslisten_stats(const struct hg_tlslisten *tls, struct hg_job *job)
 {
+    struct hg_handshake_stats sum;
     if (tls == NULL)
         return;
-    unsigned threads = hg_handshakes_threads(tls->handshakes);
-    uint64_t sum;
+    hg_tlslisten_sum(tls, &sum);
 #define HG_HANDSHAKE_STAT(name, kind, text)                                                        \
-    sum = 0;                                                                                       \
-    for (unsigned t = 0; t < threads; t++)                                                         \
-        sum += hg_counter_get(&hg_handshakes_stats(tls->handshakes, t)->name);                     \
-    hg_job_stat(job, "tls_handshakes_" #name, "%llu", (unsigned long long)sum);
+    hg_job_stat(job, "tls_handshakes_" #name, "%llu",                                              \
+                (unsigned long long)hg_counter_get(&sum.name));
 #include "front/handshake_stats.def"
 #undef HG_HANDSHAKE_STAT
     hg_job_stat(job, "tls_handshakes_now", "%u", hg_tlslisten_now(tls));

@@ -22,8 +22,8 @@ struct hg_tlsset;    /* rules by listener, loaded and not yet in force */
 HG_MUST_USE int hg_tlsset_load(const struct hg_conf *conf, struct hg_tlsset **ret, char why[512]);
 void hg_tlsset_free(struct hg_tlsset *set); /* NULL is allowed */
 
-/* When all listeners have been added, with their number in `conf`: *ret is NULL when none speaks TLS. 0,
-   or -errno with `why`. The main thread. */
+/* When all listeners have been added, with their number in `conf`: *ret is NULL when none speaks
+   TLS. 0, or -errno with `why`. The main thread. */
 HG_MUST_USE int hg_tlslisten_open(const struct hg_conf *conf, struct hg_front *front,
                                   struct hg_listeners *listeners, struct hg_tlslisten **ret,
                                   char why[512]);
@@ -39,6 +39,10 @@ unsigned hg_tlslisten_now(const struct hg_tlslisten *tls);
 void hg_tlslisten_stop(struct hg_tlslisten *tls);
 void hg_tlslisten_free(struct hg_tlslisten *tls);
 
+/* Counters of all threads together. */
+void hg_tlslisten_sum(const struct hg_tlslisten *tls, struct hg_handshake_stats *ret);
+/* When the certificate that ends first does, in seconds since 1970; UINT64_MAX: there is none. */
+uint64_t hg_tlslisten_expires_s(const struct hg_tlslisten *tls);
 /* Rows of `stat` and of `stat threads`. */
 void hg_tlslisten_stats(const struct hg_tlslisten *tls, struct hg_job *job);
 void hg_tlslisten_thread_stats(const struct hg_tlslisten *tls, struct hg_job *job);

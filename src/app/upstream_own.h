@@ -45,7 +45,8 @@ struct hg_impl {
     struct hg_process *process;
     const struct hg_kind *kind;
     struct hg_generation *current; /* in force; housekeeping's, listed by the directory in force */
-    pthread_mutex_t lock;          /* for what follows */
+    struct hg_embedded_shared *embedded; /* has one generation, and lives as long as the upstream */
+    pthread_mutex_t lock;                /* for what follows */
     struct hg_remote_times times;
     struct hg_list parts; /* of all generations that there are */
     size_t carried_count;

@@ -97,6 +97,7 @@ static void retire(struct hg_upstream *upstream)
     for (size_t i = 0; i < impl->carried_count; i++)
         free(impl->carried[i].address);
     free(impl->carried);
+    hg_embedded_close(impl->embedded);
     pthread_mutex_destroy(&impl->lock);
     free(impl);
     hg_gateshare_free(upstream->gate);
@@ -112,7 +113,6 @@ static void retire_generation(struct hg_generation *generation)
     hg_upstream_carry(impl, parts);
     hg_list_remove(&parts->node);
     pthread_mutex_unlock(&impl->lock);
-    hg_embedded_close(parts->embedded);
     if (parts->cluster != NULL)
         hg_rediscluster_shared_free(parts->cluster);
     else
@@ -280,6 +280,7 @@ static int share_embedded(struct hg_impl *impl, struct hg_parts *parts,
                  ", or this one is still closing it, as a reload has just removed it: then try "
                  "again");
     }
+    impl->embedded = parts->embedded;
     return rc;
 }
 
@@ -505,6 +506,16 @@ void hg_upstream_forget(struct hg_generation *generation, const char *bucket)
     uint32_t id;
     if (hg_upstream_tenant(generation, bucket, &id) == 0)
         purge(hg_parts_of(generation)->embedded, generation->upstream->name, bucket, id);
+}
+
+int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret, char *error,
+                           size_t error_bytes)
+{
+    struct hg_impl *impl = upstream->impl;
+    if (impl->embedded != NULL)
+        return hg_embedded_copy_begin(impl->embedded, ret, error, error_bytes);
+    snprintf(error, error_bytes, "upstream '%s' is not embedded", upstream->name);
+    return -ENOTSUP;
 }
 
 /* ---- the kinds ---- */

@@ -99,6 +99,8 @@ static void own_metrics(struct hg_web *web, const struct hg_web_view *view, stru
     single(text, OWN(CONNECTIONS_MAX), view->max_connections);
     single(text, OWN(ACCEPTED), hg_counter_get(&listeners->accepted));
     single(text, OWN(OVER_LIMIT), hg_counter_get(&listeners->over_limit));
+    single(text, OWN(TLS_HANDSHAKES), hg_tlslisten_now(process->tls));
+    single(text, OWN(TLS_CERTIFICATE), hg_tlslisten_expires_s(process->tls));
     single(text, OWN(TICKS), hg_counter_get(&process->ticks));
     single(text, OWN(RELOADS), hg_counter_get(&process->reloads));
     single(text, OWN(RELOAD_ERRORS), hg_counter_get(&process->reload_errors));
@@ -337,6 +339,9 @@ void hg_web_metrics(struct hg_web *web, const struct hg_web_view *view, struct h
     outcomes(process, text);
     latencies(web, text);
     group(text, HG_METRICS_LOGIN, hg_logins_stats(process->logins));
+    struct hg_handshake_stats handshakes;
+    hg_tlslisten_sum(process->tls, &handshakes);
+    group(text, HG_METRICS_HANDSHAKES, &handshakes);
     group(text, HG_METRICS_HOT, &process->hotkeys);
     group(text, HG_METRICS_BINDS, &process->binds);
     worker_group(text, process, HG_METRICS_WORKER, 0);

@@ -82,6 +82,9 @@ static int look_at_entry(struct check *check, struct hg_span key, const uint8_t 
         return fail(check, "is an LMDB file, but no embedded store");
     if (hg_get_u32(key.at) == 0)
         return look_at_note(check, key, data, data_bytes);
+    /* The notes come before everything else. */
+    if (!check->has_format)
+        return fail(check, "is an LMDB file, but no embedded store");
     if (!hg_embedded_record_decode(record, &item))
         return damaged(check, "a record has no head", page);
     check->found.items++;

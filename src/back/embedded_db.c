@@ -118,6 +118,8 @@ enum hg_embedded_room hg_embedded_room(struct hg_embedded_db *db, MDB_txn *txn, 
     hg_embedded_usage(db, txn, &usage);
     if (key_bytes + record_bytes <= db->node_max_bytes)
         return usage.used_bytes < db->limit_bytes ? HG_EMBEDDED_ROOM_YES : HG_EMBEDDED_ROOM_TRY;
+    if (old_bytes > 0 && key_bytes + old_bytes > db->node_max_bytes)
+        usage.used_bytes -= old_bytes / db->page_bytes * db->page_bytes; /* these become free */
     /* It gets pages of its own, which must lie side by side: LMDB may still find the map full. */
     return usage.used_bytes + record_bytes + db->page_bytes <= db->limit_bytes
                ? HG_EMBEDDED_ROOM_YES

@@ -10,9 +10,11 @@
 #include "proto/rowdoc.h"
 
 #define DEPTH_MAX   32
-#define TRIES       16 /* samples without anything that may go, before giving up */
-#define NEAR_MAX    8  /* items looked at on each side of a key */
-#define AGE_SMOOTHS 16 /* samples over which the ages are averaged */
+#define TRIES       8    /* samples without anything that may go, before walking */
+#define WALK_ENOUGH 64   /* records of a walk among which the oldest is taken */
+#define WALK_MAX    1024 /* records of a walk, before giving up */
+#define NEAR_MAX    8    /* items looked at on each side of a key */
+#define AGE_SMOOTHS 16   /* samples over which the ages are averaged */
 
 int hg_embedded_evict_init(struct hg_embedded_evict *evict, const struct hg_embedded_db *db)
 {
@@ -213,9 +215,10 @@ static int remove_candidate(struct hg_embedded_writer *writer, MDB_cursor *curso
     return rc;
 }
 
-/* Removes the chosen one, and those in its page that are dead or as old as such usually are. */
+/* Removes the chosen one, and those in its page that are dead or as old as such usually are; or all
+   of the page. */
 static int remove_chosen(struct hg_embedded_writer *writer, const struct candidate *chosen,
-                         MDB_val except, bool *ret_removed)
+                         MDB_val except, bool whole, bool *ret_removed)
 {
     struct hg_embedded_evict *evict = &writer->evict;
     unsigned nodes = (unsigned)hg_embedded_page_nodes(&evict->pages, chosen->page);
@@ -228,25 +231,68 @@ static int remove_chosen(struct hg_embedded_writer *writer, const struct candida
         enum fate fate = judge_node(writer, chosen->page, i, &other);
         if (fate == FATE_STAYS || is_same(other.key, except))
             continue;
-        if (fate == FATE_DEAD || other.cas <= chosen->cas || other.cas <= evict->old_cas)
+        if (fate == FATE_DEAD || whole || other.cas <= chosen->cas || other.cas <= evict->old_cas)
             rc = remove_candidate(writer, cursor, &other, ret_removed);
     }
     mdb_cursor_close(cursor);
     return rc;
 }
 
-int hg_embedded_evict_some(struct hg_embedded_writer *writer, MDB_val key)
+/* The oldest of the next stretch of records that may go; dead ones first. The cursor is left where
+   the walk ended. */
+static enum fate walk_on(struct hg_embedded_writer *writer, MDB_cursor *cursor, MDB_val except,
+                         struct candidate *ret)
+{
+    struct hg_embedded_evict *evict = &writer->evict;
+    enum fate found = FATE_STAYS;
+    MDB_val key = {evict->hand_len, evict->hand}, record;
+    int rc = mdb_cursor_get(cursor, &key, &record, evict->hand_len > 0 ? MDB_SET_RANGE : MDB_FIRST);
+    for (unsigned i = 0; i < WALK_MAX && (i < WALK_ENOUGH || found == FATE_STAYS); i++) {
+        uint64_t cas = 0;
+        if (rc == MDB_NOTFOUND)
+            rc = mdb_cursor_get(cursor, &key, &record, MDB_FIRST);
+        if (rc != 0)
+            break;
+        enum fate fate = is_same(key, except) ? FATE_STAYS : judge(writer, key, record, &cas);
+        if (fate > found || (fate == found && fate == FATE_OLD && cas < ret->cas)) {
+            found = fate;
+            *ret = (struct candidate){NULL, key, cas};
+        }
+        rc = mdb_cursor_get(cursor, &key, &record, MDB_NEXT);
+    }
+    evict->hand_len = rc == 0 ? (uint32_t)key.mv_size : 0;
+    if (rc == 0)
+        memcpy(evict->hand, key.mv_data, key.mv_size);
+    return found;
+}
+
+static int remove_by_walk(struct hg_embedded_writer *writer, MDB_val except, bool *ret_removed)
+{
+    struct candidate candidate;
+    MDB_cursor *cursor;
+    int rc = mdb_cursor_open(writer->txn, writer->db->dbi, &cursor);
+    if (rc != 0)
+        return rc;
+    if (walk_on(writer, cursor, except, &candidate) != FATE_STAYS)
+        rc = remove_candidate(writer, cursor, &candidate, ret_removed);
+    mdb_cursor_close(cursor);
+    return rc;
+}
+
+int hg_embedded_evict_some(struct hg_embedded_writer *writer, MDB_val key, bool whole_pages)
 {
     for (unsigned i = 0; i < TRIES && writer->evict.left > 0; i++) {
         struct candidate chosen;
         bool removed = false;
         if (choose(writer, &chosen) == FATE_STAYS)
             continue;
-        int rc = remove_chosen(writer, &chosen, key, &removed);
+        int rc = remove_chosen(writer, &chosen, key, whole_pages, &removed);
         if (rc != 0 || removed)
             return rc;
     }
-    return MDB_NOTFOUND;
+    bool removed = false;
+    int rc = writer->evict.left > 0 ? remove_by_walk(writer, key, &removed) : 0;
+    return rc != 0 || removed ? rc : MDB_NOTFOUND;
 }
 
 /* Removes records from `at` on in one direction, as long as they may go. */

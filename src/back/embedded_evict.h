@@ -9,8 +9,10 @@
 // The sample is drawn by walking down the tree at random, which every item's page has the same
 // chance of meeting, whatever the keys look like. It is read from the newest commit, whose pages
 // stay as they are while the writer's transaction runs; each item is looked at again before it
-// goes. Rows of tables are data and are never evicted. Idea and size of the sample: Redis'
-// approximated LRU (maxmemory-samples 5).
+// goes. Where the sample brings nothing (most is rows, or was removed by this transaction already)
+// the oldest of a stretch of keys is taken, each time of the next stretch. Rows of tables are data
+// and are never evicted. Idea and size of the sample: Redis' approximated LRU (maxmemory-samples
+// 5).
 //
 // A page of the file becomes free only when little is left in it, so removing bytes alone does not
 // lower the usage. What is written by rising keys lies together by age, and whole pages go at once;
@@ -24,6 +26,7 @@
 #include <stdatomic.h>
 
 #include "back/embedded_page.h"
+#include "back/embedded_record.h"
 #include "base/attr.h"
 
 #define HG_EMBEDDED_EVICT_SAMPLE 5
@@ -46,7 +49,9 @@ struct hg_embedded_evict {
     uint64_t old_cas;    /* about what the oldest of a sample has */
     uint64_t middle_cas; /* and its middle one */
     uint64_t credit;     /* bytes that were removed and not yet written again */
-    uint32_t left;       /* items that may still go in this transaction */
+    uint32_t hand_len;   /* where a walk over all records goes on */
+    uint8_t hand[HG_EMBEDDED_KEY_BYTES];
+    uint32_t left; /* items that may still go in this transaction */
     /* of this transaction */
     uint64_t evicted, evicted_bytes, evicted_expired;
 };
@@ -59,9 +64,10 @@ void hg_embedded_evict_fini(struct hg_embedded_evict *evict);
 /* A transaction begins. */
 void hg_embedded_evict_begin(struct hg_embedded_writer *writer);
 
-/* Removes something, but not `key`. 0, MDB_NOTFOUND when nothing was found or enough was removed in
-   this transaction, or another error of LMDB. */
-HG_MUST_USE int hg_embedded_evict_some(struct hg_embedded_writer *writer, MDB_val key);
+/* Removes something, but not `key`; `whole_pages`: with all that lies in its page. 0, MDB_NOTFOUND
+   when nothing was found or enough was removed in this transaction, or another error of LMDB. */
+HG_MUST_USE int hg_embedded_evict_some(struct hg_embedded_writer *writer, MDB_val key,
+                                       bool whole_pages);
 /* Removes items beside the place of `key`, which a record of `bytes` is meant for: what is older
    than most, or anything if `force`. The same results. */
 HG_MUST_USE int hg_embedded_evict_near(struct hg_embedded_writer *writer, MDB_val key, size_t bytes,

@@ -160,7 +160,7 @@ static int shrink_some(struct hg_embedded_writer *writer)
         return rc;
     writer->evict.left = HG_EMBEDDED_SWEEP_RECORDS;
     while (rc == 0 && hg_embedded_evict_is_over(writer))
-        rc = hg_embedded_evict_some(writer, none);
+        rc = hg_embedded_evict_some(writer, none, false);
     if (rc == MDB_NOTFOUND)
         rc = 0;
     if (rc != 0) {

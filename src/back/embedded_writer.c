@@ -6,13 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "back/embedded_put.h"
 #include "base/log.h"
 
-#define SCRATCH_KEEP   (256u << 10)
-#define REFUSAL_TEXT   160
-#define TRIES_LEFT_OUT 31
-#define SPLITS_MAX     8
-#define EVICT_TRIES    24 /* to put a small record into the pages that are there */
+#define SCRATCH_KEEP (256u << 10)
+#define REFUSAL_TEXT 160
+#define SPLITS_MAX   8
 
 void hg_embedded_writer_init(struct hg_embedded_writer *writer, struct hg_embedded_db *db,
                              struct hg_embedded_tenants *tenants,
@@ -202,128 +201,6 @@ static void answer_failure(struct hg_embedded_writer *writer, struct hg_embedded
     answer_text(batch, &op->result, text);
 }
 
-static bool reserve_scratch(struct hg_embedded_writer *writer, size_t bytes)
-{
-    if (bytes <= writer->scratch_bytes)
-        return true;
-    uint8_t *grown = realloc(writer->scratch, bytes);
-    if (grown == NULL)
-        return false;
-    writer->scratch = grown;
-    writer->scratch_bytes = bytes;
-    return true;
-}
-
-/* Puts the record together outside of the file. */
-static int build_record(struct hg_embedded_writer *writer, const struct hg_item_outcome *outcome)
-{
-    if (!reserve_scratch(writer, HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome)))
-        return ENOMEM;
-    hg_embedded_record_head(writer->scratch, &outcome->item);
-    hg_item_outcome_copy(outcome, writer->scratch + HG_EMBEDDED_RECORD_HEAD);
-    return 0;
-}
-
-/* Puts the outcome's item; `built`: build_record has been called. */
-static int put_record(struct hg_embedded_writer *writer, MDB_val key,
-                      const struct hg_item_outcome *outcome, bool built)
-{
-    MDB_val record = {HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome), NULL};
-    if (built)
-        record.mv_data = writer->scratch;
-    int rc = mdb_put(writer->txn, writer->db->dbi, &key, &record, built ? 0 : MDB_RESERVE);
-    if (rc != 0)
-        return rc;
-    if (!built) {
-        hg_embedded_record_head(record.mv_data, &outcome->item);
-        hg_item_outcome_copy(outcome, (uint8_t *)record.mv_data + HG_EMBEDDED_RECORD_HEAD);
-    }
-    hg_embedded_sweep_note(&writer->sweep, outcome->item.expiry_s);
-    return 0;
-}
-
-/* Is there room for the outcome? `old_bytes` is 0 when the old record was not looked at. */
-static enum hg_embedded_room room_for(struct hg_embedded_writer *writer, MDB_val key,
-                                      const struct hg_item_outcome *outcome, size_t old_bytes)
-{
-    if (HG_LIKELY(writer->roomy))
-        return HG_EMBEDDED_ROOM_YES;
-    size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
-    enum hg_embedded_room room =
-        hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, old_bytes);
-    if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
-        return room;
-    MDB_val old;
-    if (old_bytes == 0 && mdb_get(writer->txn, writer->db->dbi, &key, &old) == 0 &&
-        bytes <= old.mv_size)
-        return HG_EMBEDDED_ROOM_YES;
-    if (writer->tries_left_out > 0 && (writer->evict.on || room == HG_EMBEDDED_ROOM_TRY)) {
-        writer->tries_left_out--;
-        return HG_EMBEDDED_ROOM_NO;
-    }
-    return room;
-}
-
-/* Puts the outcome's item if that takes no further page. */
-static int try_put_record(struct hg_embedded_writer *writer, MDB_val key,
-                          const struct hg_item_outcome *outcome, bool built, bool *ret_fits)
-{
-    struct hg_embedded_usage before, after;
-    MDB_txn *group = writer->txn;
-    hg_embedded_usage(writer->db, group, &before);
-    int rc = mdb_txn_begin(writer->db->env, group, 0, &writer->txn);
-    if (rc != 0) {
-        writer->txn = group;
-        return rc;
-    }
-    rc = put_record(writer, key, outcome, built);
-    hg_embedded_usage(writer->db, writer->txn, &after);
-    *ret_fits = rc == 0 && after.used_bytes <= before.used_bytes;
-    if (*ret_fits)
-        rc = mdb_txn_commit(writer->txn);
-    else
-        mdb_txn_abort(writer->txn);
-    writer->txn = group;
-    writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
-    return rc;
-}
-
-/* Evicts until the record, which is built, fits and is put. */
-static int evict_and_put(struct hg_embedded_writer *writer, MDB_val key,
-                         const struct hg_item_outcome *outcome, bool *ret_fits)
-{
-    struct hg_embedded_evict *evict = &writer->evict;
-    size_t bytes = HG_EMBEDDED_RECORD_HEAD + hg_item_outcome_bytes(outcome);
-    size_t needs = key.mv_size + bytes;
-    int rc = bytes + writer->db->page_bytes > writer->db->limit_bytes ? MDB_NOTFOUND : 0;
-    unsigned tries = 0;
-    *ret_fits = false;
-    while (rc == 0 && !*ret_fits && tries < EVICT_TRIES) {
-        enum hg_embedded_room room =
-            hg_embedded_room(writer->db, writer->txn, key.mv_size, bytes, 0);
-        if (room == HG_EMBEDDED_ROOM_YES) {
-            rc = put_record(writer, key, outcome, true);
-            *ret_fits = rc == 0;
-        } else if (room == HG_EMBEDDED_ROOM_NO || evict->credit < needs) {
-            rc = hg_embedded_evict_some(writer, key);
-        } else {
-            rc = try_put_record(writer, key, outcome, true, ret_fits);
-            if (rc == 0 && !*ret_fits)
-                rc = hg_embedded_evict_near(writer, key, bytes, tries >= EVICT_TRIES / 2);
-            if (rc == MDB_NOTFOUND) {
-                /* All beside it is young: whole pages of old ones have to go. */
-                evict->credit = 0;
-                rc = 0;
-            }
-            tries++;
-        }
-    }
-    if (*ret_fits)
-        evict->credit -= needs < evict->credit ? needs : evict->credit;
-    writer->tries_left_out = *ret_fits ? 0 : TRIES_LEFT_OUT;
-    return rc == MDB_NOTFOUND ? 0 : rc;
-}
-
 /* Copies what get-and-touch found, before the put moves it. */
 static bool answer_value(struct hg_embedded_batch *batch, struct hg_embedded_op *op,
                          struct hg_span value)
@@ -344,7 +221,7 @@ static int do_store(struct hg_embedded_writer *writer, struct hg_embedded_batch 
     bool touch = outcome->act == HG_ITEM_TOUCH;
     bool join = op->ask.op == HG_OP_APPEND || op->ask.op == HG_OP_PREPEND;
     enum hg_embedded_room room =
-        touch ? HG_EMBEDDED_ROOM_YES : room_for(writer, key, outcome, old_bytes);
+        touch ? HG_EMBEDDED_ROOM_YES : hg_embedded_put_room(writer, key, outcome, old_bytes);
     bool fits = room != HG_EMBEDDED_ROOM_NO;
     bool evicts = !fits || room == HG_EMBEDDED_ROOM_TRY ? writer->evict.on : false;
     bool builds = touch || join || evicts;
@@ -352,15 +229,15 @@ static int do_store(struct hg_embedded_writer *writer, struct hg_embedded_batch 
     if (op->ask.op == HG_OP_GAT && !answer_value(batch, op, outcome->item.value))
         return ENOMEM;
     if (HG_UNLIKELY(builds))
-        rc = build_record(writer, outcome);
+        rc = hg_embedded_put_build(writer, outcome);
     if (rc != 0)
         return rc;
     if (HG_LIKELY(room == HG_EMBEDDED_ROOM_YES))
-        rc = put_record(writer, key, outcome, builds);
+        rc = hg_embedded_put_record(writer, key, outcome, builds);
     else if (evicts && writer->tries_left_out == 0)
-        rc = evict_and_put(writer, key, outcome, &fits);
+        rc = hg_embedded_put_evicting(writer, key, outcome, &fits);
     else if (room == HG_EMBEDDED_ROOM_TRY)
-        rc = try_put_record(writer, key, outcome, builds, &fits);
+        rc = hg_embedded_put_try(writer, key, outcome, builds, &fits);
     if (rc != 0)
         return rc;
     if (!fits) {

@@ -31,7 +31,9 @@ libback_a_SOURCES += \
 libback_a_SOURCES += src/back/item.c src/back/item.h \
 	src/back/embedded.c src/back/embedded.h src/back/embedded_batch.c src/back/embedded_batch.h \
 	src/back/embedded_check.c src/back/embedded_check.h src/back/embedded_copy.c src/back/embedded_copy.h \
-	src/back/embedded_evict.c src/back/embedded_evict.h src/back/embedded_page.h \
+	src/back/embedded_evict.c src/back/embedded_evict.h \
+	src/back/embedded_install.c src/back/embedded_install.h src/back/embedded_page.h \
+	src/back/embedded_put.c src/back/embedded_put.h \
 	src/back/embedded_db.c src/back/embedded_db.h src/back/embedded_range.c src/back/embedded_read.c \
 	src/back/embedded_record.h src/back/embedded_shared.c src/back/embedded_shared.h \
 	src/back/embedded_stats.def src/back/embedded_stats.h src/back/embedded_sweep.c \
@@ -48,6 +50,7 @@ libback_a_SOURCES += src/back/rediscluster.c src/back/rediscluster.h \
 	src/back/slotsask.c src/back/slotsask.h src/back/slotsreply.c src/back/slotsreply.h
 # redis
 libback_a_CPPFLAGS += $(HIREDIS_CFLAGS) $(CRYPTO_CFLAGS)
+libback_a_SOURCES += \
 	src/back/redis.c src/back/redis.h \
 	src/back/redis_dialect.c src/back/redis_dialect.h \
 	src/back/redis_error.c src/back/redis_error.def src/back/redis_error.h \

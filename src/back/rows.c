@@ -245,6 +245,12 @@ static void on_read(struct hg_call *call, const struct hg_result *result)
     struct hg_row old;
     row->read_bytes = result->value.len;
     uint16_t status = hg_rowdoc_decode(result->value, row->arena, &old);
+    if (HG_UNLIKELY(status != HG_STATUS_SUCCESS) && row->removes) {
+        hg_arena_reset(row->arena);
+        memset(&old, 0, sizeof old);
+        old.api = row->api;
+        status = HG_STATUS_SUCCESS;
+    }
     if (HG_LIKELY(status == HG_STATUS_SUCCESS))
         apply(row, &old, result);
     else if (status == HG_STATUS_ENOMEM)

@@ -47,6 +47,8 @@ struct hg_row_call {
     struct hg_span key; /* hg_rowdoc_key */
     uint32_t key_hash;
     bool writes;
+    bool removes;    /* it deletes the row whatever is in it, one that cannot be decoded too: then
+                        `old` is a row without content */
     uint32_t expiry; /* of what is written, in memcached's meaning; apply may set it */
     uint32_t max_value_bytes;
     uint64_t now_us, deadline_us;

@@ -181,7 +181,7 @@ static void print_servers(const json_t *ring)
 static int show(const struct hg_ctl *ctl, json_t *body)
 {
     if (ctl->json)
-        return hg_ctl_json_print(body);
+        return hg_ctl_json_print_rounded(body);
     print_changes(body);
     print_moves(body);
     print_warnings(body);
@@ -223,7 +223,7 @@ int hg_ctl_ring_diff(struct hg_ctl *ctl)
     if (ctl->json) {
         json_incref(rings);
         json_decref(body);
-        return hg_ctl_json_print(rings);
+        return hg_ctl_json_print_rounded(rings);
     }
     if (json_array_size(rings) == 0)
         puts("no key moves");

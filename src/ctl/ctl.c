@@ -242,10 +242,20 @@ int hg_ctl_fetch(struct hg_ctl *ctl, const char *group, struct hg_ctl_rows *rows
 
 /* ---- JSON ---- */
 
-int hg_ctl_json_print(json_t *json)
+static int print_json(json_t *json, size_t flags)
 {
-    int rc = json_dumpf(json, stdout, JSON_INDENT(2));
+    int rc = json_dumpf(json, stdout, JSON_INDENT(2) | flags);
     json_decref(json);
     putchar('\n'); /* a full disk is noticed at the end of the program */
     return rc == 0 || ferror(stdout) ? HG_CTL_OK : hg_ctl_say(HG_CTL_LOST, "no memory is left");
+}
+
+int hg_ctl_json_print(json_t *json)
+{
+    return print_json(json, 0);
+}
+
+int hg_ctl_json_print_rounded(json_t *json)
+{
+    return print_json(json, JSON_REAL_PRECISION(12));
 }

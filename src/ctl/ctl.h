@@ -87,6 +87,10 @@ json_t *hg_ctl_json_text(const char *text, size_t len);
 json_t *hg_ctl_json_rows(const struct hg_ctl_rows *rows);
 /* Prints it and lets go of it. An exit code. */
 int hg_ctl_json_print(json_t *json);
+/* The same with shares and rates in it, whose last digits say nothing: 0.1, not
+ * 0.10000000000000001.
+ */
+int hg_ctl_json_print_rounded(json_t *json);
 
 /* login.c: SCRAM. An exit code. */
 HG_MUST_USE int hg_ctl_login(struct hg_ctl *ctl, const char *password);

@@ -1,5 +1,6 @@
 bin_PROGRAMS += headgatectl
 headgatectl_SOURCES =
+headgatectl_SOURCES += src/ctl/backup.c
 headgatectl_SOURCES += src/ctl/change.c
 headgatectl_SOURCES += src/ctl/client.c
 headgatectl_SOURCES += src/ctl/client.h

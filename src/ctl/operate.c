@@ -1,9 +1,12 @@
 // operate - the verbs that open and close: pause, resume and disable a tenant, drain the server
 // SPDX-License-Identifier: BSD-3-Clause
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "ctl/command.h"
@@ -89,6 +92,43 @@ static unsigned long bound_of(struct hg_ctl *ctl)
     return bound_s + MARGIN_S;
 }
 
+static bool is_here(const char *server)
+{
+    static const char *const heads[] = {"unix:", "/", "127.", "localhost", "[::1]"};
+    for (size_t i = 0; server != NULL && i < HG_COUNT_OF(heads); i++)
+        if (strncmp(server, heads[i], strlen(heads[i])) == 0)
+            return true;
+    return server == NULL;
+}
+
+/* The process itself, if it is one of this machine: a descriptor that can be read when it has
+   ended; -1: it cannot be watched. A server that drains accepts nobody long before that. */
+static int watch_process(const struct hg_ctl *ctl, const char *pid)
+{
+    char path[64], name[32] = "";
+    if (pid == NULL || !is_here(ctl->server) || strspn(pid, "0123456789") != strlen(pid))
+        return -1;
+    int process = pidfd_open((pid_t)strtol(pid, NULL, 10), 0);
+    if (process < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    FILE *from = fopen(path, "re");
+    bool known =
+        from != NULL && fgets(name, sizeof name, from) != NULL && strcmp(name, "headgate\n") == 0;
+    if (from != NULL)
+        fclose(from);
+    if (known)
+        return process;
+    close(process); /* of this number in another container */
+    return -1;
+}
+
+static bool has_ended(int process)
+{
+    struct pollfd p = {process, POLLIN, 0};
+    return process < 0 || poll(&p, 1, 0) > 0;
+}
+
 /* Has it gone? Nobody answers at its address, or another process does. */
 static bool is_gone(struct hg_ctl *ctl, const char *pid)
 {
@@ -104,10 +144,10 @@ static bool is_gone(struct hg_ctl *ctl, const char *pid)
     return gone;
 }
 
-static int wait_until_gone(struct hg_ctl *ctl, const char *pid, unsigned long bound_s)
+static int wait_until_gone(struct hg_ctl *ctl, const char *pid, int process, unsigned long bound_s)
 {
     uint64_t until_us = hg_now_us() + (uint64_t)bound_s * 1000000;
-    while (!is_gone(ctl, pid)) {
+    while (!has_ended(process) || !is_gone(ctl, pid)) {
         if (hg_now_us() >= until_us)
             return hg_ctl_say(HG_CTL_REFUSED, "drain: the server is still there after %lu s",
                               bound_s);
@@ -124,16 +164,20 @@ int hg_ctl_drain(struct hg_ctl *ctl)
                                      .value = HG_SPAN_LIT("true")};
     if (ctl->arg_count > 0)
         return hg_ctl_say(HG_CTL_USAGE, "drain takes no argument, not '%s'", ctl->args[0]);
+    ctl->keeps_password = wait;
     int code = hg_ctl_connect(ctl);
     if (code != HG_CTL_OK)
         return code;
     char *pid = wait ? pid_of(ctl) : NULL;
+    int process = wait ? watch_process(ctl, pid) : -1;
     unsigned long bound_s = wait ? bound_of(ctl) : 0;
     code = hg_ctl_command(ctl, &request, "drain");
     if (code == HG_CTL_OK && wait)
-        code = wait_until_gone(ctl, pid, bound_s);
+        code = wait_until_gone(ctl, pid, process, bound_s);
     if (code == HG_CTL_OK && ctl->json)
         code = hg_ctl_json_print(json_pack("{s:b, s:b}", "drain", true, "gone", wait));
+    if (process >= 0)
+        close(process);
     free(pid);
     return code;
 }

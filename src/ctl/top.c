@@ -96,7 +96,7 @@ static int print_all(const struct hg_ctl *ctl, const struct hg_top_sample *befor
         json_t *json = hg_top_head_json(before, now);
         for (int p = 0; p < HG_TOP_PAGES; p++)
             json_object_set_new(json, names[p], page_json((enum hg_top_page)p, before, now));
-        return hg_ctl_json_print(json);
+        return hg_ctl_json_print_rounded(json);
     }
     char head[HG_TOP_HEAD_LINES][HG_TOP_LINE_BYTES];
     hg_top_head(before, now, head);

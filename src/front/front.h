@@ -66,6 +66,8 @@ struct hg_front_hooks {
     void (*on_job)(void *app, struct hg_job *job);
     /* A session ends: the app frees its login dialogue (session's `login`), if there is one. */
     void (*on_login_gone)(void *app, void *login);
+    /* A session ends that hg_session_set_backup was called for. */
+    void (*on_backup_gone)(void *app, uint64_t id);
     /* What a user may do: bits of HG_PRIVILEGE_BIT; bucket none: with none selected. */
     uint32_t (*privileges)(void *app, const struct hg_directory *directory, const void *user,
                            struct hg_span bucket);
@@ -111,5 +113,7 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
 void hg_session_log_out(struct hg_session *session);
 void *hg_session_login(const struct hg_session *session);
 void hg_session_set_login(struct hg_session *session, void *login);
+/* The session has begun this backup, which ends with it. */
+void hg_session_set_backup(struct hg_session *session, uint64_t id);
 
 #endif

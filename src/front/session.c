@@ -485,6 +485,8 @@ void hg_session_free(struct hg_session *session)
     hg_blob_unref(session->in);
     if (session->login != NULL)
         hooks->on_login_gone(hooks->app, session->login);
+    if (session->backup != 0)
+        hooks->on_backup_gone(hooks->app, session->backup);
     hg_list_remove(&session->node);
     hg_list_remove(&session->dirty);
     free(session->user_name);

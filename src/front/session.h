@@ -93,6 +93,7 @@ struct hg_session {
     const void *user;     /* of worker->directory->users */
     char *user_name;      /* NULL: anonymous */
     void *login;          /* the app's dialogue */
+    uint64_t backup;      /* that it began last, or 0 */
     struct hg_job *job;   /* parked on it; NULL */
     char *agent;          /* from HELLO, or NULL */
     uint64_t born_us, active_us, linger_until_us;

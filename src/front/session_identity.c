@@ -167,3 +167,8 @@ void hg_session_set_login(struct hg_session *session, void *login)
 {
     session->login = login;
 }
+
+void hg_session_set_backup(struct hg_session *session, uint64_t id)
+{
+    session->backup = id;
+}

@@ -95,6 +95,18 @@ static void tell_hot(struct hg_table *table, enum hg_op op, struct hg_span row)
     hg_hot_tell(table->worker, table->request->lane, (enum hg_hot_type)rule, &key);
 }
 
+/* Does the item delete a row with all that is in it? */
+static bool removes_all(const struct hg_table *table, enum hg_op op, size_t index)
+{
+    if (op == HG_OP_TABLE_DELETE)
+        return true;
+    if (op != HG_OP_HBASE_DELETE || index >= table->msg.item_count)
+        return false;
+    const struct hg_hbase_item *item = &table->msg.hbase_items[index];
+    return item->deletion_count == 1 && item->deletions[0].kind == HG_DELETION_ROW &&
+           !item->deletions[0].dated;
+}
+
 bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op op,
                       struct hg_span row, bool writes, size_t index,
                       void (*apply)(struct hg_row_call *, const struct hg_row *,
@@ -121,6 +133,7 @@ bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op
         .key = hg_span(slot->key, len),
         .key_hash = (uint32_t)XXH3_64bits_withSeed(slot->key, len, worker->front->hash_seed),
         .writes = writes,
+        .removes = removes_all(table, op, index),
         .max_value_bytes = worker->directory->settings.max_value_bytes,
         .now_us = worker->loop.now_us,
         .deadline_us = request->call.deadline_us,

@@ -34,6 +34,7 @@ struct work {
     int64_t now_ms;
     struct hg_arena *arena;
     bool had_row;
+    bool is_hollow;       /* it had no cells: it was damaged, and is deleted */
     struct hg_cells live; /* cells of the old row */
     struct hg_row_outcome *ret;
 };
@@ -167,7 +168,7 @@ static uint16_t delete_cells(struct work *work)
     for (size_t i = 0; i < work->live.count; i++)
         if (!hg_hbasetargets_hit(&targets, &work->live.list[i]))
             left.list[left.count++] = work->live.list[i];
-    if (left.count == work->live.count)
+    if (left.count == work->live.count && !work->is_hollow)
         return HG_STATUS_SUCCESS;
     work->ret->result.affected = affected(work->live.count - left.count);
     return store(work, &left);
@@ -346,6 +347,7 @@ void hg_hbaseop_apply(const struct hg_row *old, const struct hg_hbase_item *item
         .item = item, .families = families, .now_ms = now_ms, .arena = arena, .ret = ret};
     *ret = (struct hg_row_outcome){.act = HG_ROW_KEEP};
     work.had_row = old != NULL;
+    work.is_hollow = old != NULL && old->cells.count == 0;
     uint16_t status = HG_STATUS_SUCCESS;
     if (item->op == HG_OP_HBASE_GET)
         status = get(&work, old);

@@ -23,7 +23,7 @@ EXTRA_DIST += \
 	tests/e2e/test_hotkeys_views.py \
 	tests/e2e/test_failures.py tests/e2e/test_hotkey_views.py tests/e2e/test_identity.py tests/e2e/test_leaks.py \
 	tests/e2e/overload_tools.py tests/e2e/test_bindevict.py tests/e2e/test_overload.py \
-	tests/e2e/test_ops.py tests/e2e/test_pool.py tests/e2e/test_redis.py tests/e2e/test_redis_cluster.py tests/e2e/test_redis_config.py tests/e2e/test_relay.py \
+	tests/e2e/test_backup.py tests/e2e/test_ops.py tests/e2e/test_pool.py tests/e2e/test_redis.py tests/e2e/test_redis_cluster.py tests/e2e/test_redis_config.py tests/e2e/test_relay.py \
 	tests/e2e/test_redis_hostile.py tests/e2e/test_redis_servers.py tests/e2e/test_ring.py tests/e2e/test_semantics.py \
 	tests/e2e/test_sizes.py tests/e2e/test_tls.py tests/e2e/test_wire.py \
 	tests/e2e/test_ctl_table.py tests/e2e/test_hbase.py tests/e2e/test_load.py tests/e2e/test_load_open.py tests/e2e/test_load_rows.py \

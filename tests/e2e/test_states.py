@@ -156,8 +156,14 @@ def test_held_and_parked_requests_are_answered_at_once():
         store.stop()
 
 
-def test_under_load(daemon):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_under_load(threads):
     """Paused and resumed under load: each request is answered once, in order, and counted once."""
+    with Headgate({"tenants": tenants(), "threads": threads}) as daemon:
+        under_load(daemon)
+
+
+def under_load(daemon):
     clients = [daemon.client(bucket="shop") for _ in range(4)]
     before = bucket_details(clients[0], "shop")["outcomes"]
     total_before = daemon_total(clients[0])

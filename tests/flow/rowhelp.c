@@ -54,6 +54,8 @@ static int64_t number_of(const struct hg_row *row)
     int64_t n;
     if (row == NULL)
         return -1;
+    if (row->entity.count == 0 && row->cells.count == 0)
+        return 0; /* it was damaged, and is removed */
     if (row->api == HG_API_TABLE) {
         assert(row->entity.count >= 1 && hg_span_is(row->entity.columns[0].name, "n"));
         return row->entity.columns[0].value.integer;

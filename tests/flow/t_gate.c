@@ -192,6 +192,40 @@ static void test_bucket_disabled_after_the_grant(void **state)
     gate_close(&s);
 }
 
+/* Paused while it waits for its ticket: it is answered at once and is out of the line; whoever
+   else waits keeps its place. */
+static void test_bucket_paused_in_line(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client other;
+    gate_init(&s);
+    gate_bucket(&s.stage, "shop");
+    gate_open(&s);
+    stage_connect(&s.stage, 0, &other);
+    client_ask(&other, HG_OPCODE_SELECT_BUCKET, "shop", 1);
+    stage_expect(&s.stage, &other, HG_OPCODE_SELECT_BUCKET, 0, 1);
+    s.store->answers = true;
+    gate_resize(&s.stage, HG_GATE_READ, 0);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 2);
+    client_ask(&other, HG_OPCODE_GET, "a", 3);
+    stage_run(&s.stage);
+    assert_int_equal(s.store->submits, 0);
+    atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_PAUSED);
+    stage_publish(&s.stage);
+    scene_expect(&s, HG_OPCODE_GET, HG_STATUS_BUCKET_PAUSED, 2);
+    stage_expect_nothing(&s.stage, &other);
+    assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_PAUSED), 1);
+    gate_resize(&s.stage, HG_GATE_READ, 1);
+    stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 3);
+    assert_int_equal(s.store->submits, 1);
+    atomic_store(&stage_find(&s.stage, "default")->state, HG_BUCKET_ACTIVE);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 4);
+    scene_expect(&s, HG_OPCODE_GET, 0, 4);
+    client_close(&other);
+    gate_close(&s);
+}
+
 static void test_drain(void **state)
 {
     (void)state;
@@ -546,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_bucket_deleted),
         cmocka_unit_test(test_bucket_disabled_after_the_grant),
+        cmocka_unit_test(test_bucket_paused_in_line),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_worker_ends),
         cmocka_unit_test(test_store_removed),

@@ -332,6 +332,15 @@ static void not_a_row(void **state)
     struct hg_span whole = rowop_document(HG_API_TABLE, 1, 0);
     shelf_put(&s->shelf, key, HG_ROWDOC_FLAGS, hg_span(whole.at, whole.len - 1));
     expect_refusal(s, HG_API_TABLE, HG_STATUS_EINTERNAL, damaged);
+    /* A delete of the whole row needs nothing of what is in it. */
+    rowop_init(&ops[0], s->store, ROWOP_REMOVE, "table", "row");
+    ops[0].row.removes = true;
+    hg_rows_submit(s->rows, &ops[0].row);
+    assert_int_equal(ops[0].done, 1);
+    assert_int_equal(ops[0].end.status, 0);
+    assert_int_equal(ops[0].applied, 1);
+    assert_null(rowscene_item(s, &ops[0]));
+    rowop_fini(&ops[0]);
 }
 
 static void hbase_rows(void **state)

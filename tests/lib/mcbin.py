@@ -76,6 +76,7 @@ class Op(enum.IntEnum):
     DELETE_BUCKET = 0x86
     LIST_BUCKETS = 0x87
     SELECT_BUCKET = 0x89
+    BACKUP = 0xEA
     GET_CMD_TIMER = 0xF3
     DROP_PRIVILEGE = 0xFB
     GET_ERROR_MAP = 0xFE

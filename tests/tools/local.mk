@@ -35,3 +35,9 @@ EXTRA_DIST += tests/tools/usdt.sh
 # tests/tools: completion for bash against the programs
 SCRIPT_TESTS += tests/tools/completion.sh
 EXTRA_DIST += tests/tools/completion.sh
+
+# Writes their lists anew.
+update-completion: headgate$(EXEEXT) headgatectl$(EXEEXT) headgate-load$(EXEEXT)
+	$(AM_V_GEN)top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)' \
+	  $(SHELL) $(top_srcdir)/tests/tools/completion.sh update
+.PHONY: update-completion

@@ -3,9 +3,11 @@
 //
 // A child writes rising numbers and tells each answered one through a pipe; it is killed without
 // warning after a while, each time later. Then the file is opened and compared with what was told.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "back/embedded_check.h"
 #include "embeddedhelp.h"
 
 #define KEYS   40
@@ -154,9 +156,89 @@ static void killed_without_any_sync(void **state)
     killed(HG_EMBEDDED_WRITING_THREAD, HG_EMBEDDED_SYNC_NEVER);
 }
 
+/* Writes new keys into a full store that evicts until it is killed; tells each number. */
+static void evicting_child(struct world *world, int fd, uint32_t number)
+{
+    char error[256], key[32], value[400];
+    struct ask ask;
+    child_must(hg_embedded_open(&world->options, &world->shared, error, sizeof error) == 0);
+    child_must(hg_loop_init(&world->loop) == 0);
+    child_must(hg_embedded_store_new(world->shared, &world->loop, &world->store) == 0);
+    child_must(hg_embedded_tenant_id(world->shared, "shop", &world->tenant_id) == 0);
+    memset(value, 'v', sizeof value);
+    for (;; number++) {
+        snprintf(key, sizeof key, "%08x", number * 2654435761u);
+        ask_init(&ask, world, HG_OP_SET, key);
+        ask.call.value = hg_span(value, sizeof value);
+        ask_submit(&ask);
+        while (!ask.is_done)
+            hg_loop_turn(&world->loop, true);
+        child_must(ask.result.status == HG_STATUS_SUCCESS);
+        child_must(write(fd, &number, sizeof number) == sizeof number);
+        ask_fini(&ask);
+    }
+}
+
+static uint32_t listen_and_kill_evicting(pid_t pid, int fd, uint32_t until)
+{
+    uint32_t number = 0, count = 0;
+    int status;
+    while (read(fd, &number, sizeof number) == sizeof number)
+        if (++count == until)
+            assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    return number;
+}
+
+/* Killed while it evicts: the file is sound, within its quota, and has the newest. */
+static void killed_while_evicting(void **state)
+{
+    struct world world;
+    struct hg_embedded_found found;
+    char path[128], error[512], key[32];
+    (void)state;
+    uint32_t number = 1;
+    world_init(&world, HG_EMBEDDED_WRITING_THREAD, HG_EMBEDDED_SYNC_NEVER);
+    world.options.wall_s = NULL;
+    world.options.evict = true;
+    world.options.max_bytes = 1u << 20;
+    world_path(&world, path, "");
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        int fds[2];
+        assert_int_equal(pipe(fds), 0);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            close(fds[0]);
+            evicting_child(&world, fds[1], number);
+        }
+        close(fds[1]);
+        number = listen_and_kill_evicting(pid, fds[0], (round == 0 ? 3000 : 300) + round * 37);
+        close(fds[0]);
+        int fd = open(path, O_RDONLY);
+        assert_true(fd >= 0);
+        if (hg_embedded_check(fd, path, &found, error, sizeof error) != 0)
+            fail_msg("%s", error);
+        close(fd);
+        assert_true(found.used_bytes <= world.options.max_bytes);
+        world_open(&world);
+        for (uint32_t n = number; n > number - 50; n--) {
+            snprintf(key, sizeof key, "%08x", n * 2654435761u);
+            struct ask get = run(&world, HG_OP_GET, key, HG_SPAN_NONE, 0, 0);
+            assert_int_equal(get.result.status, HG_STATUS_SUCCESS);
+            ask_fini(&get);
+        }
+        world_close(&world);
+        number++;
+    }
+    world_fini(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_while_evicting),
         cmocka_unit_test(killed_as_the_writer),
         cmocka_unit_test(killed_with_a_writer_thread),
         cmocka_unit_test(killed_without_any_sync),

@@ -78,6 +78,7 @@ static const struct expected expected[] = {
     {0x89, "SelectBucket", 0x89, -1, 0, false, false, false},
     {0xe8, "Table", 0xe8, -1, 0, false, false, false},
     {0xe9, "HBase", 0xe9, -1, 0, false, false, false},
+    {0xea, "Backup", 0xea, -1, N, false, false, false},
     {0xf3, "GetCmdTimer", 0xf3, -1, 0, false, false, false},
     {0xfb, "DropPrivilege", 0xfb, -1, 0, false, false, false},
     {0xfe, "GetErrorMap", 0xfe, -1, 0, false, true, false},
