@@ -288,7 +288,7 @@ static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
 
 /* Does what others keep lie where the bucket's keys do? On Redis also what was never Headgate's:
    with the plain layout other programs read and write there, and a prefix says that there are
-   others. As the store was opened, not as the file now has it. */
+   others. */
 static bool is_shared(const struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
 {
     const struct hg_upstream *upstream = bucket->upstream;
