@@ -10,6 +10,7 @@
 #include "app/metrics.h"
 #include "app/process.h"
 #include "app/restore.h"
+#include "app/uptlsconf.h"
 
 #define LISTEN_MAX 64
 
@@ -162,6 +163,8 @@ static int check(const struct command_line *line)
         struct hg_tlsset *tls = NULL;
         char why[512];
         rc = hg_tlsset_load(conf, &tls, why);
+        if (rc == 0)
+            rc = hg_uptlsconf_try(conf, why);
         if (rc != 0)
             fprintf(stderr, "headgate: %s\n", why);
         hg_tlsset_free(tls);

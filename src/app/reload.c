@@ -13,6 +13,7 @@
 #include "app/process.h"
 #include "app/reload_report.h"
 #include "app/tlslisten.h"
+#include "app/uptlsconf.h"
 #include "base/log.h"
 #include "proto/status.h"
 
@@ -199,6 +200,8 @@ static int read_again(struct hg_process *process, struct loaded *loaded,
     if (rc != 0)
         return rc;
     rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
+    if (rc == 0)
+        rc = hg_uptlsconf_try(loaded->effective, why);
     if (rc == 0)
         rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
     if (rc != 0)

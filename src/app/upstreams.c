@@ -8,6 +8,7 @@
 
 #include "app/conf_table.h"
 #include "app/upstream_own.h"
+#include "app/uptlsconf.h"
 #include "back/memcached.h"
 #include "back/redis.h"
 #include "base/log.h"
@@ -161,20 +162,6 @@ static uint32_t max_frame_bytes(const struct hg_impl *impl)
                              : (uint32_t)impl->process->file->max_frame_bytes;
 }
 
-/* What the group `tls` says; the texts are the configuration's. */
-static struct hg_uptls_conf uptls_conf(const struct hg_conf_upstream_tls *tls)
-{
-    return (struct hg_uptls_conf){
-        .tls = {.certificate = tls->certificate,
-                .key = tls->key,
-                .ca = tls->ca,
-                .peer = tls->verify ? HG_TLS_PEER_REQUIRED : HG_TLS_PEER_IGNORED,
-                .min_version =
-                    tls->min_version == HG_CONF_TLS_VERSION_1_3 ? HG_TLS_1_3 : HG_TLS_1_2},
-        .server_name = tls->server_name,
-    };
-}
-
 static void fill_remote(struct hg_remote_conf *to, const struct hg_impl *impl,
                         const struct hg_conf_upstream *conf)
 {
@@ -236,7 +223,7 @@ static int share_remote(struct hg_impl *impl, struct hg_parts *parts,
     char ring_why[HG_RING_WHY_BYTES] = "no memory is left";
     fill_remote(&to, impl, conf);
     if (conf->tls_count > 0) {
-        uptls = uptls_conf(conf->tls);
+        uptls = hg_uptlsconf_of(conf->tls);
         to.tls = &uptls;
     }
     for (size_t i = 0; servers != NULL && i < conf->servers_count; i++)
@@ -418,7 +405,7 @@ static void renew_tls(const struct hg_generation *generation, const struct hg_co
     char why[HG_TLS_WHY_BYTES];
     if (remote == NULL || remote->uptls == NULL || conf->tls_count == 0)
         return;
-    const struct hg_uptls_conf uptls = uptls_conf(conf->tls);
+    const struct hg_uptls_conf uptls = hg_uptlsconf_of(conf->tls);
     int rc = hg_uptls_renew(remote->uptls, &uptls, why);
     if (rc > 0)
         hg_log_info("upstream=%s msg=\"new connections use the new certificates\"", name);

@@ -56,6 +56,17 @@ static void look(struct hg_web *web, const struct hg_web_view *view)
                           web->loop.now_us, hg_wall_s());
 }
 
+static void look_for_life(struct hg_web *web)
+{
+    const struct hg_process *process = web->process;
+    uint64_t counts[HG_WEBALIVE_MAX];
+    size_t n = 0;
+    counts[n++] = hg_counter_get(&process->ticks);
+    for (unsigned w = 0; w < process->front.worker_count && n < HG_WEBALIVE_MAX; w++)
+        counts[n++] = hg_counter_get(&process->workers[w].turns);
+    hg_webalive_look(&web->alive, counts, n);
+}
+
 static void on_second(struct hg_timer *timer)
 {
     struct hg_web *web = HG_CONTAINER_OF(timer, struct hg_web, second);
@@ -65,6 +76,7 @@ static void on_second(struct hg_timer *timer)
     sync_now(web, &view);
     look(web, &view);
     hg_web_view_put(&view);
+    look_for_life(web);
     hg_webconns_look(&web->conns);
 }
 

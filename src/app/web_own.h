@@ -10,6 +10,7 @@
 
 #include "app/process.h"
 #include "app/web.h"
+#include "app/webalive.h"
 #include "app/webask.h"
 #include "app/webconn.h"
 #include "app/webhistory.h"
@@ -37,6 +38,7 @@ struct hg_web {
     struct hg_web_watch watch;
     struct hg_web_history history;
     struct hg_webask hot, slow;
+    struct hg_webalive alive;
     uint64_t rated_us;                      /* time of the last look */
     uint64_t requests_seen, requests_per_s; /* of the process */
     bool op_seen[HG_OPS];                   /* was ever used */

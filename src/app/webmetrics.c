@@ -13,6 +13,7 @@
 
 #include "app/login.h"
 #include "app/metrics.h"
+#include "app/tlslisten.h"
 #include "app/web_own.h"
 #include "base/clock.h"
 

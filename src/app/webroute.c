@@ -149,7 +149,18 @@ void hg_web_drop_late(struct hg_web *web)
 
 static void healthz(struct hg_web *web, struct evhttp_request *request)
 {
-    send_text(web, request, 200, "ok\n");
+    size_t hung = hg_webalive_hung(&web->alive);
+    if (hung == HG_WEBALIVE_NONE) {
+        send_text(web, request, 200, "ok\n");
+        return;
+    }
+    struct hg_webtext line;
+    hg_webtext_init(&line);
+    hg_webtext_str(&line, hung == 0 ? "the main thread" : "worker ");
+    if (hung > 0)
+        hg_webtext_uint(&line, hung - 1);
+    hg_webtext_str(&line, " hangs\n");
+    hg_web_reply(web, request, 503, PLAIN, &line);
 }
 
 static void readyz(struct hg_web *web, struct evhttp_request *request)

@@ -47,3 +47,4 @@ EXTRA_DIST += tests/e2e/test_http.py tests/e2e/test_http_hostile.py tests/lib/we
 EXTRA_DIST += tests/e2e/test_restart.py
 EXTRA_DIST += tests/e2e/browser_tools.py tests/e2e/test_dashboard.py
 EXTRA_DIST += tests/e2e/test_ctl_operate.py tests/e2e/test_states.py tests/e2e/test_top.py
+EXTRA_DIST += tests/e2e/test_tls_upstreams.py

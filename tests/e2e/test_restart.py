@@ -3,6 +3,7 @@ under load, the drain between requests, and what the service manager is told."""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
+import http.client
 import itertools
 import os
 import signal
@@ -17,108 +18,17 @@ import pylibmc
 import pytest
 
 from certs import Authority
+from handover_tools import Load, log_of, start_successor, take_over
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
+from webclient import ask
 
 
 _numbers = itertools.count(1)
 
 
 # ---- hand-over ----
-
-def start_successor(daemon, config_path=None, argv=None):
-    """A new process that is to take over; not waited for."""
-    argv = argv or [HEADGATE, "-c", config_path or daemon.config_path, "--take-over"]
-    return Process(argv, daemon.directory, "successor%d" % next(_numbers))
-
-
-def log_of(process):
-    return process.stderr().decode("utf-8", "replace")
-
-
-def take_over(daemon):
-    """Let a new process take over, and make it the daemon. The log of the old one."""
-    old, new = daemon.process, start_successor(daemon)
-    poll(lambda: 'msg="ready"' in log_of(new) or not new.alive(), 15, what="the new process ready")
-    assert new.alive(), log_of(new)
-    assert old.wait(15) == 0, log_of(old)
-    daemon.process = new
-    return log_of(old)
-
-
-class Load:
-    """Clients that come and go, each with a few requests, and write down what became of them."""
-
-    def __init__(self, address, count=4, requests=3, tls=None):
-        self.address, self.requests, self.tls = address, requests, tls
-        self.refused, self.fresh_failures, self.wrong = [], [], []
-        self.written, self.cut, self.connections = {}, 0, 0
-        self.lock = threading.Lock()
-        self.stopping = threading.Event()
-        self.threads = [threading.Thread(target=self._run, args=(n,)) for n in range(count)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        poll(lambda: self.connections > 20, 5, what="load")
-        return self
-
-    def __exit__(self, *unused):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join(scaled(20))
-
-    def more(self, connections=50):
-        """Wait until so many more connections were served."""
-        target = self.connections + connections
-        poll(lambda: self.connections >= target, 10, what="more load")
-
-    def _run(self, number):
-        n = 0
-        while not self.stopping.is_set():
-            try:
-                client = Client(self.address, 10, self.tls)
-            except OSError as error:
-                self.refused.append(repr(error))
-                continue
-            with client:
-                for i in range(self.requests):
-                    n += 1
-                    key, value = b"load:%d:%d" % (number, n % 500), b"%d" % n
-                    if not self._write(client, key, value, fresh=i == 0):
-                        break
-            self.connections += 1
-
-    def _write(self, client, key, value, fresh):
-        try:
-            client.send(request(Op.SET, key, value, set_extras()))
-            frame = client.recv(10)
-        except (Closed, OSError) as error:
-            # Not answered: whether it was carried out is not known.
-            with self.lock:
-                self.written.pop(key, None)
-            if fresh:
-                self.fresh_failures.append(repr(error))
-            self.cut += 1
-            return False
-        if frame.status != 0:
-            self.wrong.append(frame)
-        with self.lock:
-            self.written[key] = value
-        return True
-
-    def check(self, daemon):
-        assert not self.refused, self.refused[:3]
-        assert not self.fresh_failures, self.fresh_failures[:3]
-        assert not self.wrong, self.wrong[:3]
-        with daemon.client() as client:
-            keys = list(self.written)
-            frames = client.quiet(*(request(Op.GETKQ, key) for key in keys))
-            found = {frame.key: frame.value for frame in frames}
-        lost = [key for key in keys if found.get(key) != self.written[key]]
-        assert not lost, (len(lost), lost[:3], found.get(lost[0]), self.written[lost[0]])
-
 
 @pytest.fixture(scope="module")
 def memcached():
@@ -170,6 +80,52 @@ def test_handovers_of_a_tls_listener(memcached, store):
                 with pytest.raises(Closed):
                     idle.recv(5)
         load.check(daemon)
+
+
+@pytest.mark.parametrize("store", ["memcached", "embedded"])
+def test_the_admin_socket_is_handed_over(memcached, store):
+    """/healthz answers through two hand-overs, one connection each; the last process is ready."""
+    config = dict(remote(memcached) if store == "memcached" else {},
+                  admin={"address": "127.0.0.1:%d" % free_port()})
+    failures, asked, stopping = [], [0], threading.Event()
+
+    def run():
+        while not stopping.is_set():
+            try:
+                assert ask(daemon, "/healthz").status == 200
+                asked[0] += 1
+            except (OSError, http.client.HTTPException) as error:
+                failures.append(repr(error))
+
+    with Headgate(config) as daemon:
+        thread = threading.Thread(target=run)
+        thread.start()
+        for _ in range(2):
+            before = asked[0]
+            poll(lambda: asked[0] > before + 5, 10, what="HTTP answered")
+            take_over(daemon)
+        before = asked[0]
+        poll(lambda: asked[0] > before + 5, 10, what="HTTP answered by the last one")
+        stopping.set()
+        thread.join(scaled(15))
+        # One that the old process had just accepted may see its end.
+        assert not [f for f in failures if "refused" in f] and len(failures) <= 2, failures
+        assert ask(daemon, "/readyz").status == 200
+
+
+def test_not_ready_while_it_drains():
+    with Held() as backend:
+        config = backend.config(admin={"address": "127.0.0.1:%d" % free_port()})
+        with Headgate(config) as daemon, daemon.client(timeout=15) as client:
+            assert ask(daemon, "/readyz").status == 200
+            client.send(request(Op.GET, b"slow"))
+            backend.wait_for()
+            daemon.process.signal(signal.SIGTERM)
+            poll(lambda: ask(daemon, "/readyz").status == 503, 5, what="not ready")
+            assert ask(daemon, "/healthz").status == 200
+            backend.gate.set()
+            assert client.recv(5).status == St.ENOENT
+            assert daemon.process.wait(10) == 0
 
 
 def test_pipelines_are_answered(memcached):

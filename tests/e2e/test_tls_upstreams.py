@@ -332,6 +332,33 @@ def test_a_slot_moves(papers, servers, daemons):
     assert count(daemon, "tls_failures") == 0
 
 
+def test_a_cluster_that_names_hosts(papers, servers):
+    """Its servers are reached, and must prove who they are, under the names that it announces."""
+    cluster = servers("redis-cluster")
+
+    def announce(host, endpoints):
+        for node in cluster.nodes:
+            node.command("CONFIG", "SET", "cluster-announce-hostname", host)
+            node.command("CONFIG", "SET", "cluster-preferred-endpoint-type", endpoints)
+
+    def named(node):
+        return all(owner[2][0] == b"localhost" for owner in node.command("CLUSTER", "SLOTS"))
+
+    announce("localhost", "hostname")
+    try:
+        poll(lambda: all(named(node) for node in cluster.nodes), 10, what="names told")
+        with over(cluster, upstream=dict(login_of("redis-cluster"), kind="redis-cluster",
+                                         tls=group(papers), queue_timeout_ms=5000)) as daemon:
+            with client_of(daemon) as client:
+                for n in range(30):
+                    assert client.set(b"host%d" % n, b"v").status == 0
+            addresses = rows_of_stats(daemon, "address")
+            assert {"localhost:%d" % node.port for node in cluster.nodes} <= set(addresses)
+            assert count(daemon, "tls_failures") == 0
+    finally:
+        announce("", "ip")
+
+
 # ---- whom not to trust ----
 
 def refused(daemon, *words):
@@ -497,8 +524,8 @@ def test_new_certificates_at_a_reload(papers, tmp_path):
         refused(daemon, "certificate")
         trust.write_text("nothing of use")
         daemon.process.signal(signal.SIGHUP)
-        poll(lambda: "the old certificates stay" in daemon.stderr(), 10, what="complaint")
-        assert str(trust) in daemon.stderr()
+        words = "upstream 'store': cannot read authorities '%s'" % trust
+        poll(lambda: words in daemon.stderr(), 10, what="complaint")
         shutil.copy(papers.ca.certificate, trust)
         daemon.process.signal(signal.SIGHUP)
         poll(lambda: set_works(daemon), 10, what="trusted now")
@@ -552,7 +579,7 @@ def test_faults(tmp_path, fault):
 
 
 def test_files_that_are_no_certificates(tmp_path, papers):
-    """Seen when the upstream is opened; the message names upstream and file."""
+    """The message names upstream and file, before the start and at it."""
     broken = tmp_path / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n")
     for tls in {"ca": str(broken)}, {"certificate": str(broken), "key": papers.headgate.key}, \
@@ -561,4 +588,6 @@ def test_files_that_are_no_certificates(tmp_path, papers):
         assert daemon.process.wait() != 0
         said = daemon.stderr()
         assert "cannot open upstream 'store'" in said and str(broken) in said, said
+        code, said = checked(tmp_path, store(**tls))
+        assert code != 0 and "upstream 'store'" in said and str(broken) in said, said
         daemon.stop(check=False)

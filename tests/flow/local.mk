@@ -310,11 +310,15 @@ tests_flow_t_leave_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_leave_LDADD = $(HG_STAGE_LIBS)
 # Links over TLS
 if HAVE_CMOCKA
-UNIT_TESTS += tests/flow/t_link_tls tests/flow/t_tls_real
+UNIT_TESTS += tests/flow/t_link_tls tests/flow/t_link_tls_trust tests/flow/t_tls_real
 endif
-tests_flow_t_link_tls_SOURCES = tests/flow/t_link_tls.c tests/unit/tlshelp.h $(PAIR)
+WIRE = tests/flow/wire.c tests/flow/wire.h tests/unit/tlshelp.h $(PAIR)
+tests_flow_t_link_tls_SOURCES = tests/flow/t_link_tls.c $(WIRE)
 tests_flow_t_link_tls_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(SSL_CFLAGS) -I$(top_srcdir)/tests/unit
 tests_flow_t_link_tls_LDADD = $(HG_BACK_TEST_LIBS)
+tests_flow_t_link_tls_trust_SOURCES = tests/flow/t_link_tls_trust.c $(WIRE)
+tests_flow_t_link_tls_trust_CPPFLAGS = $(tests_flow_t_link_tls_CPPFLAGS)
+tests_flow_t_link_tls_trust_LDADD = $(HG_BACK_TEST_LIBS)
 tests_flow_t_tls_real_SOURCES = tests/flow/t_tls_real.c tests/unit/tlshelp.h tests/flow/pair.c tests/flow/pair.h $(DAEMON)
 tests_flow_t_tls_real_CPPFLAGS = $(HG_RIG_CPPFLAGS) $(SSL_CFLAGS) -I$(top_srcdir)/tests/unit
 tests_flow_t_tls_real_LDADD = $(HG_BACK_TEST_LIBS)

@@ -144,6 +144,7 @@ is "tenants" "$(offered $on pause s)" "shop shop-two "
 is "of a bucket" "$(offered $on set bucket shop-)" "shop-two "
 is "of --tenant" "$(offered $on hotkeys --tenant d)" "default "
 is "upstreams" "$(offered $on set upstream '')" "cellar "
+is "of --upstream" "$(offered $on backup copy.mdb --upstream c)" "cellar "
 is "options behind the name" "$(offered $on set bucket shop st)" "state= "
 is "nothing is asked for a password" "$(offered $on -u ann pause s)" ""
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "app/webalive.h"
 #include "app/webauth.h"
 #include "app/webhistory.h"
 
@@ -240,6 +241,24 @@ static void test_local_names(void **state)
     assert_false(hg_webauth_is_local_name(longest, "headgate.local"));
 }
 
+/* A thread hangs when nothing of it has changed in so many looks; a reset of its count is life. */
+static void test_life(void **state)
+{
+    struct hg_webalive alive = {.count = 0};
+    uint64_t counts[3] = {5, 7, 9};
+    (void)state;
+    assert_int_equal(hg_webalive_hung(&alive), HG_WEBALIVE_NONE);
+    for (unsigned look = 0; look < 3 * HG_WEBALIVE_LOOKS; look++) {
+        counts[0]++;
+        counts[1] = look % (HG_WEBALIVE_LOOKS - 1) == 0 ? 0 : counts[1] + 1;
+        hg_webalive_look(&alive, counts, 3);
+        assert_int_equal(hg_webalive_hung(&alive), look < HG_WEBALIVE_LOOKS ? HG_WEBALIVE_NONE : 2);
+    }
+    counts[2]++;
+    hg_webalive_look(&alive, counts, 3);
+    assert_int_equal(hg_webalive_hung(&alive), HG_WEBALIVE_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_values, setup, teardown),
         cmocka_unit_test(test_local_names),
+        cmocka_unit_test(test_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

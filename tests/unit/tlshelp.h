@@ -28,7 +28,7 @@ struct tls_paper {
     size_t cn_bytes; /* of cn; 0: up to its zero */
 };
 
-static void tls_write(struct tls_identity *id)
+static inline void tls_write(struct tls_identity *id)
 {
     static unsigned count;
     snprintf(id->certificate_file, sizeof id->certificate_file, "/tmp/hgtls.%d.%u.crt",
@@ -43,7 +43,7 @@ static void tls_write(struct tls_identity *id)
         abort();
 }
 
-static void tls_extend(X509 *certificate, int nid, const char *value)
+static inline void tls_extend(X509 *certificate, int nid, const char *value)
 {
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
@@ -55,8 +55,8 @@ static void tls_extend(X509 *certificate, int nid, const char *value)
 }
 
 /* Signed by `issuer`, or by itself when that is NULL. */
-static struct tls_identity tls_make(const struct tls_paper *paper,
-                                    const struct tls_identity *issuer)
+static inline struct tls_identity tls_make(const struct tls_paper *paper,
+                                           const struct tls_identity *issuer)
 {
     static long serial = 1;
     struct tls_identity id = {0};
@@ -85,7 +85,7 @@ static struct tls_identity tls_make(const struct tls_paper *paper,
     return id;
 }
 
-static void tls_drop(struct tls_identity *id)
+static inline void tls_drop(struct tls_identity *id)
 {
     unlink(id->certificate_file);
     unlink(id->key_file);
