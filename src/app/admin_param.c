@@ -81,8 +81,8 @@ static bool may_upstream(struct hg_process *process, struct hg_job *job, struct 
     }
     enum hg_conf_kind kind = process->effective->upstreams[found].kind;
     const struct hg_conf_option *row = hg_conf_option_find(HG_CONF_SCOPE_UPSTREAM, option);
-    if (row == NULL || (row->for_kinds & 1u << kind) != 0)
-        return true;
+    if (row == NULL || (row->for_kinds & 1u << kind) != 0 || job->value.len == 0)
+        return true; /* what is not set may be taken back all the same */
     hg_job_fail(job, HG_STATUS_EINVAL, "'%s' has no meaning for an upstream of kind %s", option,
                 hg_conf_kind_name(kind));
     return false;
