@@ -65,7 +65,7 @@ export function duration(seconds) {
 /* Time of day here, of a time in seconds. */
 export const clock = seconds => isNumber(seconds) ? clockOf.format(new Date(seconds * 1000)) : NONE;
 
-/* KV_HOTKEY_QUERY: query */
+/* TABLE_HOTKEY_QUERY: query */
 export const kind = type => String(type).replace(/^.*HOTKEY_/, '').toLowerCase();
 
 /* A key as it is called: that of a row with its table before it. */
