@@ -12,11 +12,12 @@
 
 #include "app/web_own.h"
 
-#define DIGEST     SHA256_DIGEST_LENGTH
-#define HEX        (2 * DIGEST)
-#define TOKEN_MAX  512
-#define COOKIE     "headgate_token"
-#define COOKIE_FOR "headgate cookie: " /* what makes its digest another than the token's */
+#define DIGEST          SHA256_DIGEST_LENGTH
+#define HEX             (2 * DIGEST)
+#define TOKEN_MAX       512
+#define COOKIE          "headgate_token_" /* and the port: cookies know of hosts only */
+#define COOKIE_NAME_MAX (sizeof COOKIE + 8)
+#define COOKIE_FOR      "headgate cookie: " /* what makes its digest another than the token's */
 
 /* The token in force; "" for none. */
 static void get_token(struct hg_web *web, char token[TOKEN_MAX + 1])
@@ -48,15 +49,42 @@ static void make_cookie(const char *token, char hex[HEX + 1])
     OPENSSL_cleanse(text, sizeof text);
 }
 
-/* The cookie's value in a Cookie header, or none. */
-static struct hg_span find_cookie(const char *header)
+static unsigned bound_port(const struct hg_web *web)
 {
-    size_t name = strlen(COOKIE);
+    const struct sockaddr_storage *sa = &web->bound.sa;
+    return ntohs(sa->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)sa)->sin6_port
+                                           : ((const struct sockaddr_in *)sa)->sin_port);
+}
+
+unsigned hg_webauth_port(const char *host, unsigned bound)
+{
+    const char *at = host != NULL ? strrchr(host, ':') : NULL;
+    unsigned port = 0;
+    if (at == NULL || strlen(at + 1) > 5 || strspn(at + 1, "0123456789") != strlen(at + 1) ||
+        (host[0] == '[' ? at[-1] != ']' : strchr(host, ':') != at))
+        return bound;
+    for (at++; *at != '\0'; at++)
+        port = port * 10 + (unsigned)(*at - '0');
+    return port > 0 && port <= UINT16_MAX ? port : bound;
+}
+
+/* The name of the cookie with its "=", of where the client believes to be. */
+static void name_cookie(const struct hg_web *web, struct evhttp_request *request,
+                        char name[COOKIE_NAME_MAX])
+{
+    const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
+    snprintf(name, COOKIE_NAME_MAX, COOKIE "%u=", hg_webauth_port(host, bound_port(web)));
+}
+
+/* The value of the cookie of this name in a Cookie header, or none. */
+static struct hg_span find_cookie(const char *header, const char *name)
+{
+    size_t name_len = strlen(name);
     while (header != NULL && *header != '\0') {
         header += strspn(header, " ;");
         size_t len = strcspn(header, ";");
-        if (len > name && strncmp(header, COOKIE "=", name + 1) == 0)
-            return hg_span(header + name + 1, len - name - 1);
+        if (len >= name_len && strncmp(header, name, name_len) == 0)
+            return hg_span(header + name_len, len - name_len);
         header += len;
     }
     return HG_SPAN_NONE;
@@ -66,9 +94,10 @@ enum hg_webauth hg_webauth_check(struct hg_web *web, struct evhttp_request *requ
 {
     struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
     const char *bearer = evhttp_find_header(headers, "Authorization");
-    struct hg_span cookie = find_cookie(evhttp_find_header(headers, "Cookie"));
-    char token[TOKEN_MAX + 1], hex[HEX + 1];
+    char token[TOKEN_MAX + 1], hex[HEX + 1], name[COOKIE_NAME_MAX];
     enum hg_webauth result = HG_WEBAUTH_MISSING;
+    name_cookie(web, request, name);
+    struct hg_span cookie = find_cookie(evhttp_find_header(headers, "Cookie"), name);
     get_token(web, token);
     /* A reload may have taken the token away, but it does not move the socket. */
     if (token[0] == '\0')
@@ -91,6 +120,7 @@ enum hg_webauth hg_webauth_log_in(struct hg_web *web, struct evhttp_request *req
 {
     struct evbuffer *body = evhttp_request_get_input_buffer(request);
     char token[TOKEN_MAX + 1], text[HG_WEBCONN_BODY_BYTES + 1], hex[HEX + 1];
+    char name[COOKIE_NAME_MAX];
     struct evkeyvalq form;
     cookie[0] = '\0';
     get_token(web, token);
@@ -108,7 +138,8 @@ enum hg_webauth hg_webauth_log_in(struct hg_web *web, struct evhttp_request *req
     }
     if (result == HG_WEBAUTH_PASS) {
         make_cookie(token, hex);
-        snprintf(cookie, HG_WEBAUTH_COOKIE_MAX, COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict",
+        name_cookie(web, request, name);
+        snprintf(cookie, HG_WEBAUTH_COOKIE_MAX, "%s%s; Path=/; HttpOnly; SameSite=Strict", name,
                  hex);
     }
     OPENSSL_cleanse(token, sizeof token);

@@ -27,6 +27,10 @@ enum hg_webauth hg_webauth_check(struct hg_web *web, struct evhttp_request *requ
 /* The body of POST /login. With PASS `cookie` is for Set-Cookie; empty when there is no token. */
 enum hg_webauth hg_webauth_log_in(struct hg_web *web, struct evhttp_request *request,
                                   char cookie[HG_WEBAUTH_COOKIE_MAX]);
+/* Of `host`, a Host header or NULL: its port, or `bound` if it names none that could be one. The
+   cookie has it in its name, so that tunnels to two servers from one machine do not overwrite each
+   other's. */
+unsigned hg_webauth_port(const char *host, unsigned bound);
 bool hg_webauth_host_is_ours(const struct hg_web *web, struct evhttp_request *request);
 /* Is `host`, as in a Host header, a name that only this machine has: localhost, a loopback address,
    or `own`? */
