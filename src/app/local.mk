@@ -141,5 +141,6 @@ libapp_a_SOURCES += src/app/webtext.c
 libapp_a_SOURCES += src/app/webtext.h
 libapp_a_SOURCES += src/app/webwatch.c
 libapp_a_SOURCES += src/app/webwatch.h
+libapp_a_SOURCES += src/app/webwhy.c
 libapp_a_SOURCES += src/app/yamldoc.c
 libapp_a_SOURCES += src/app/yamldoc.h

@@ -8,6 +8,7 @@
 #include "app/rights.h"
 #include "app/stats.h"
 #include "core/held.h"
+#include "front/held.h"
 #include "proto/status.h"
 
 bool hg_stats_may_see(const struct hg_job *job, const struct hg_bucket *bucket)
@@ -62,6 +63,9 @@ static void add_credits(struct hg_process *process, struct hg_bucket *bucket, js
     for (unsigned w = 0; w < bucket->lane_count; w++)
         held += atomic_load_explicit(&bucket->credit_lanes[w].count, memory_order_relaxed);
     json_object_set_new(to, "held", json_integer((json_int_t)held));
+    int reason = atomic_load(&bucket->held_for);
+    json_object_set_new(to, "held_for",
+                        json_string(reason != 0 ? hg_held_reason_name(reason) : "none"));
 }
 
 static void add_settings(struct hg_process *process, struct hg_bucket *bucket, json_t *to)

@@ -76,6 +76,10 @@ void hg_web_status(struct hg_web *web, const struct hg_web_view *view, struct hg
 void hg_web_tenants(struct hg_web *web, const struct hg_web_view *view, struct hg_webtext *text);
 void hg_web_upstreams(struct hg_web *web, const struct hg_web_view *view, struct hg_webtext *text);
 
+/* webwhy.c: the member "why" of a tenant of which so many requests are held. True when the tenant
+   itself is held back: by its credits, its keys, its binds, its limits. */
+bool hg_web_why(struct hg_webtext *text, struct hg_web_tenant *tenant, uint64_t held);
+
 /* Evicted keys of the upstream's tenants: of all workers the one with the most. */
 uint64_t hg_web_evicted(const struct hg_web *web, const struct hg_directory *directory,
                         const struct hg_upstream *upstream);

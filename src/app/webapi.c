@@ -8,6 +8,7 @@
 #include "app/upstreams_view.h"
 #include "app/web_own.h"
 #include "base/clock.h"
+#include "core/credittick.h"
 #include "front/gate.h"
 
 static void key_uint(struct hg_webtext *text, const char *key, uint64_t value)
@@ -141,87 +142,6 @@ static uint64_t outcome_rate(const struct hg_web_tenant *tenant, unsigned outcom
     return tenant->rates[HG_WEB_OUTCOMES_AT + outcome];
 }
 
-/* `always`: also when it did not happen in the last second. */
-static void add_reason(struct hg_webtext *text, const char *code, uint64_t per_s, bool always,
-                       const char *what)
-{
-    if (per_s == 0 && !always)
-        return;
-    hg_json_open(text, '{');
-    key_string(text, "code", code);
-    key_string(text, "text", what);
-    key_uint(text, "per_s", per_s);
-    hg_json_close(text, '}');
-}
-
-/* What its operator has made of it is a reason even while nobody asks for anything. */
-static void add_state(struct hg_webtext *text, struct hg_web_tenant *tenant)
-{
-    uint64_t paused = outcome_rate(tenant, HG_OUTCOME_PAUSED);
-    uint64_t disabled = outcome_rate(tenant, HG_OUTCOME_DISABLED);
-    switch (atomic_load(&tenant->bucket->state)) {
-    case HG_BUCKET_PAUSED:
-        add_reason(text, "paused", paused, true, "it is paused");
-        return;
-    case HG_BUCKET_DISABLED:
-        add_reason(text, "disabled", disabled, true, "it is disabled");
-        return;
-    case HG_BUCKET_ORPHAN:
-        add_reason(text, "disabled", paused + disabled, true, "its upstream is gone");
-        return;
-    default:
-        return;
-    }
-}
-
-/* True when the tenant itself is held back: by its credits, its keys, its binds. */
-static bool add_reasons(struct hg_webtext *text, struct hg_web_tenant *tenant)
-{
-    struct hg_bucket *bucket = tenant->bucket;
-    const uint64_t *rates = tenant->rates;
-    uint64_t hard = rates[HG_WEB_LANE_held_for_hard_limit];
-    uint64_t pool = rates[HG_WEB_LANE_held_for_pool], share = rates[HG_WEB_LANE_held_for_share];
-    uint64_t hot = outcome_rate(tenant, HG_OUTCOME_HOT_KEY);
-    uint64_t bind =
-        outcome_rate(tenant, HG_OUTCOME_BIND_THROTTLED) + outcome_rate(tenant, HG_OUTCOME_EVICTED);
-    uint64_t data = outcome_rate(tenant, HG_OUTCOME_DATA_LIMIT);
-    uint64_t queue = outcome_rate(tenant, HG_OUTCOME_QUEUE_FULL) +
-                     outcome_rate(tenant, HG_OUTCOME_QUEUE_TIMEOUT);
-    uint64_t backend = outcome_rate(tenant, HG_OUTCOME_BACKEND_DOWN) +
-                       outcome_rate(tenant, HG_OUTCOME_BACKEND_LOST) +
-                       outcome_rate(tenant, HG_OUTCOME_BACKEND_TIMEOUT);
-    char hard_text[100], hot_text[100];
-    snprintf(hard_text, sizeof hard_text, "held for its hard limit of %llu units/s",
-             (unsigned long long)atomic_load(&bucket->credit.hard_limit));
-    snprintf(hot_text, sizeof hot_text,
-             "refused for hot keys: more than its threshold of %llu operations an epoch",
-             (unsigned long long)atomic_load(&bucket->hotkey_threshold));
-    hg_json_key(text, "why");
-    hg_json_open(text, '[');
-    add_reason(text, "hard_limit", hard, false, hard_text);
-    add_reason(text, "free_pool", pool, false,
-               "beyond its reservation, and the free pool is used up");
-    add_reason(text, "share", share, false,
-               "beyond its reservation and its share of the free pool");
-    add_reason(text, "hot_key", hot, false, hot_text);
-    add_reason(text, "bind", bind, false, "refused for keys that held up an overloaded store");
-    add_reason(text, "data_limit", data, false, "writes refused: its data limit is set");
-    add_reason(text, "queue", queue, false,
-               "too many requests waited for its store, or for too long");
-    add_reason(text, "backend", backend, false, "its store is down, or does not answer");
-    add_state(text, tenant);
-    hg_json_close(text, ']');
-    return hard + pool + share + hot + bind + data > 0;
-}
-
-static uint64_t held_now(const struct hg_bucket *bucket)
-{
-    uint64_t held = 0;
-    for (unsigned w = 0; w < bucket->lane_count; w++)
-        held += atomic_load_explicit(&bucket->credit_lanes[w].count, memory_order_relaxed);
-    return held;
-}
-
 static const char *state_name(struct hg_bucket *bucket)
 {
     static const char *const names[] = {
@@ -232,10 +152,19 @@ static const char *state_name(struct hg_bucket *bucket)
     return names[atomic_load(&bucket->state)];
 }
 
-static void tenant_object(struct hg_webtext *text, struct hg_web_tenant *tenant)
+/* What it has used beyond the limit of the running slot, which the next ones have to pay. */
+static uint64_t debt_of(const struct hg_web *web, const struct hg_bucket *bucket)
+{
+    struct hg_credit_view view;
+    hg_credit_view(&web->process->node, &bucket->credit, &view);
+    return view.used > view.hard ? view.used - view.hard : 0;
+}
+
+static void tenant_object(struct hg_webtext *text, const struct hg_web *web,
+                          struct hg_web_tenant *tenant)
 {
     struct hg_bucket *bucket = tenant->bucket;
-    uint64_t requests = 0, values[HG_WEB_VALUES];
+    uint64_t requests = 0, held = hg_web_held(bucket), values[HG_WEB_VALUES];
     hg_web_values(bucket, values);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         requests += outcome_rate(tenant, o);
@@ -249,9 +178,10 @@ static void tenant_object(struct hg_webtext *text, struct hg_web_tenant *tenant)
     key_uint(text, "units_per_s", tenant->rates[HG_WEB_LANE_units]);
     key_uint(text, "requests_per_s", requests);
     key_uint(text, "rejected_per_s", hg_web_rejected(tenant->rates));
-    key_uint(text, "held", held_now(bucket));
+    key_uint(text, "held", held);
+    key_uint(text, "debt_units", debt_of(web, bucket));
     key_uint(text, "hotkeys_throttled", atomic_load(&bucket->hot_throttled));
-    bool throttled = add_reasons(text, tenant);
+    bool throttled = hg_web_why(text, tenant, held);
     key_bool(text, "throttled", throttled);
     hg_json_key(text, "outcomes");
     hg_json_open(text, '{');
@@ -268,7 +198,7 @@ void hg_web_tenants(struct hg_web *web, const struct hg_web_view *view, struct h
     hg_json_key(text, "tenants");
     hg_json_open(text, '[');
     for (size_t i = 0; i < web->watch.count; i++)
-        tenant_object(text, web->watch.tenants[i]);
+        tenant_object(text, web, web->watch.tenants[i]);
     hg_json_close(text, ']');
     hg_json_close(text, '}');
 }
@@ -317,6 +247,7 @@ static void server_object(struct hg_webtext *text, const struct hg_upstream *ups
                           const struct hg_server *server, const struct hg_web_server *record)
 {
     uint64_t sums[HG_UPSTREAM_STATS] = {0};
+    char error[HG_SERVER_ERROR_BYTES];
     hg_upstream_server_sum(upstream, server->address, sums);
     hg_json_open(text, '{');
     key_string(text, "address", server->address);
@@ -326,6 +257,11 @@ static void server_object(struct hg_webtext *text, const struct hg_upstream *ups
     key_uint(text, "waiting", sums[HG_UPSTREAM_WAITING]);
     key_uint(text, "requests_per_s", record != NULL ? record->requests_per_s : 0);
     key_uint(text, "errors_per_s", record != NULL ? record->errors_per_s : 0);
+    hg_json_key(text, "last_error");
+    if (hg_server_last_error(server, error)[0] != '\0')
+        hg_json_string(text, error);
+    else
+        hg_json_null(text);
     hg_json_close(text, '}');
 }
 
@@ -343,6 +279,8 @@ static void file_object(struct hg_webtext *text, const struct hg_directory *dire
     key_uint(text, "waiting", 0);
     key_uint(text, "requests_per_s", 0);
     key_uint(text, "errors_per_s", 0);
+    hg_json_key(text, "last_error");
+    hg_json_null(text);
     key_uint(text, "used_bytes", stats.used_bytes);
     key_uint(text, "max_bytes", stats.max_bytes);
     key_uint(text, "items", stats.items);

@@ -52,6 +52,14 @@ uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES])
     return sum;
 }
 
+uint64_t hg_web_held(const struct hg_bucket *bucket)
+{
+    uint64_t held = 0;
+    for (unsigned w = 0; w < bucket->lane_count; w++)
+        held += atomic_load_explicit(&bucket->credit_lanes[w].count, memory_order_relaxed);
+    return held;
+}
+
 /* What was added since; a reset in between counts as a beginning at 0. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
@@ -284,6 +292,7 @@ void hg_web_watch_look(struct hg_web_watch *watch, const struct hg_directory *di
         for (unsigned v = 0; v < HG_WEB_VALUES; v++)
             tenant->rates[v] = tenant->seen ? grown(values[v], tenant->last[v]) : 0;
         memcpy(tenant->last, values, sizeof values);
+        tenant->held = hg_web_held(tenant->bucket);
         tenant->seen = true;
     }
     hg_web_watch_sum(watch);

@@ -47,6 +47,7 @@ struct hg_web_tenant {
     bool seen;                     /* there was a look before the last one */
     uint64_t last[HG_WEB_VALUES];  /* at the last look */
     uint64_t rates[HG_WEB_VALUES]; /* of the last full second */
+    uint64_t held;                 /* at the last look */
     uint64_t told[HG_WEB_VALUES];  /* up to here it is in the sum of the others */
 };
 
@@ -75,6 +76,8 @@ struct hg_web_watch {
 
 /* Of a tenant's values or rates: requests refused for credits, hot keys, binds and limits. */
 uint64_t hg_web_rejected(const uint64_t values[HG_WEB_VALUES]);
+/* How many of its requests wait for credits now. */
+uint64_t hg_web_held(const struct hg_bucket *bucket);
 /* What a tenant's counters say now, summed over the workers. */
 void hg_web_values(const struct hg_bucket *bucket, uint64_t values[HG_WEB_VALUES]);
 

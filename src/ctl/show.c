@@ -313,7 +313,9 @@ static double number_of(const json_t *object, const char *key)
 static void add_server(struct hg_ctl_table *table, const char *name, const json_t *upstream,
                        const json_t *server)
 {
-    char a[32], b[32], c[32], d[32], detail[300];
+    char a[32], b[32], c[32], d[32], e[32], detail[700];
+    const char *error = text_of(server, "last_error", e); /* "-": an older server does not say */
+    bool has_error = error[0] != '\0' && strcmp(error, "-") != 0;
     hg_ctl_table_add(table, name);
     hg_ctl_table_add(table, text_of(upstream, "kind", a));
     hg_ctl_table_add(table, text_of(server, "address", a));
@@ -321,9 +323,11 @@ static void add_server(struct hg_ctl_table *table, const char *name, const json_
                      hg_ctl_server_word(text_of(server, "state", a), number_of(server, "requests"),
                                         number_of(server, "probes"),
                                         number_of(server, "connect_failures")));
-    snprintf(detail, sizeof detail, "%s connections, %s unanswered, %s waiting, %s time-outs",
+    snprintf(detail, sizeof detail,
+             "%s connections, %s unanswered, %s waiting, %s time-outs%s%.300s",
              text_of(server, "connections", a), text_of(server, "pending", b),
-             text_of(server, "waiting", c), text_of(server, "timeouts", d));
+             text_of(server, "waiting", c), text_of(server, "timeouts", d),
+             has_error ? "; no connection: " : "", has_error ? error : "");
     hg_ctl_table_add(table, detail);
 }
 

@@ -97,6 +97,9 @@ double hg_top_refused_rate(const struct hg_top_part *before, const struct hg_top
 /* What a tenant's requests are held or refused for, the most frequent first; "": nothing. */
 void hg_top_why(const struct hg_top_part *before, const struct hg_top_part *now,
                 const json_t *tenant_before, const json_t *tenant_now, char *ret, size_t size);
+/* That it is far beyond its hard limit although it is held to it, and what it owes; "": neither. */
+void hg_top_beyond(const struct hg_top_part *before, const struct hg_top_part *now,
+                   const json_t *tenant_before, const json_t *tenant_now, char *ret, size_t size);
 /* Lines of the head, as text without control characters. */
 enum { HG_TOP_HEAD_LINES = 3, HG_TOP_LINE_BYTES = 512 };
 void hg_top_head(const struct hg_top_sample *before, const struct hg_top_sample *now,

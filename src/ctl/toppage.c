@@ -79,11 +79,14 @@ static void build_tenants(const struct hg_top_sample *before, const struct hg_to
         const struct hg_top_entry *entry = &part->entries[i];
         const struct hg_top_entry *earlier = hg_top_find(old, entry->row->name);
         const json_t *a = earlier != NULL ? earlier->json : NULL, *b = entry->json;
-        char why[200];
+        char why[200], beyond[100], both[310];
         if (b == NULL)
             continue;
         struct hg_top_line *line = hg_top_view_add(view);
         hg_top_why(old, part, a, b, why, sizeof why);
+        hg_top_beyond(old, part, a, b, beyond, sizeof beyond);
+        snprintf(both, sizeof both, "%s%s%s", why, why[0] != '\0' && beyond[0] != '\0' ? ", " : "",
+                 beyond);
         hg_top_set(line, T_NAME, entry->row->name);
         hg_top_set(line, T_STATE, text_in(b, "state"));
         hg_top_set_number(line, T_UNITS,
@@ -96,8 +99,8 @@ static void build_tenants(const struct hg_top_sample *before, const struct hg_to
         hg_top_set_number(line, T_REFUSED, hg_top_refused_rate(old, part, a, b));
         hg_top_set_number(line, T_HELD, number_in(b, "held"));
         hg_top_set_number(line, T_CLIENTS, number_in(b, "clients"));
-        hg_top_set(line, T_WHY, why);
-        line->mark = why[0] != '\0' ? HG_TOP_BAD : HG_TOP_PLAIN;
+        hg_top_set(line, T_WHY, both);
+        line->mark = why[0] != '\0' ? HG_TOP_BAD : beyond[0] != '\0' ? HG_TOP_NOTED : HG_TOP_PLAIN;
     }
 }
 

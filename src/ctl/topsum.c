@@ -31,6 +31,8 @@ static const struct cause {
     {"store timeout", "backend_timeout", true},
 };
 
+enum { LIMITS = 3 }; /* of the causes, the first ones */
+
 static double member(const json_t *tenant, const char *name, bool is_outcome)
 {
     const json_t *from = is_outcome ? json_object_get(tenant, "outcomes") : tenant;
@@ -72,25 +74,88 @@ static int compare_found(const void *a, const void *b)
     return (left->rate < right->rate) - (left->rate > right->rate);
 }
 
+static double not_nan(double number)
+{
+    return isnan(number) ? 0 : number;
+}
+
+/* How often a counter of a tenant grew a second; NAN: unknown. */
+static double growth(const struct hg_top_part *before, const struct hg_top_part *now,
+                     const json_t *tenant_before, const json_t *tenant_now, const char *counter,
+                     bool is_outcome)
+{
+    return hg_top_rate(before, now, member(tenant_before, counter, is_outcome),
+                       member(tenant_now, counter, is_outcome));
+}
+
+/* The limit for which the tenant's last request was held or refused; NULL: unknown, or none. */
+static const char *last_limit(const json_t *tenant)
+{
+    static const char *const limits[][2] = {
+        {"hard_limit", "hard limit"}, {"free_pool", "free pool"}, {"share", "share"}};
+    const char *name = json_string_value(json_object_get(tenant, "held_for"));
+    for (size_t i = 0; name != NULL && i < HG_COUNT_OF(limits); i++)
+        if (strcmp(name, limits[i][0]) == 0)
+            return limits[i][1];
+    return NULL;
+}
+
+/* Requests that are held now, or were held or refused for credits behind others or after a wait:
+   they count for the last limit, since those of limits[] count beginnings only. `sum`: these. */
+static double held_beside(const struct hg_top_part *before, const struct hg_top_part *now,
+                          const json_t *tenant_before, const json_t *tenant_now, double sum)
+{
+    double all =
+        sum + not_nan(growth(before, now, tenant_before, tenant_now, "held_behind_others", false));
+    double held = not_nan(member(tenant_now, "held", false));
+    double refused =
+        not_nan(growth(before, now, tenant_before, tenant_now, "throttled", true)) +
+        not_nan(growth(before, now, tenant_before, tenant_now, "throttled_too_long", true));
+    all = all > held ? all : held;
+    return (all > refused ? all : refused) - sum;
+}
+
+/* Nothing is held or refused in observe mode, only counted. */
+static bool only_counts(const json_t *tenant)
+{
+    const char *mode = json_string_value(json_object_get(tenant, "credit_mode"));
+    return mode != NULL && strcmp(mode, "observe") == 0;
+}
+
+static size_t add_found(struct found *found, size_t count, const char *word, double rate)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(found[i].word, word) == 0) {
+            found[i].rate += rate;
+            return count;
+        }
+    found[count] = (struct found){word, rate};
+    return count + 1;
+}
+
 void hg_top_why(const struct hg_top_part *before, const struct hg_top_part *now,
                 const json_t *tenant_before, const json_t *tenant_now, char *ret, size_t size)
 {
-    struct found found[HG_COUNT_OF(causes)];
+    struct found found[HG_COUNT_OF(causes) + 1];
+    bool counts_only = only_counts(tenant_now);
     const char *state = json_string_value(json_object_get(tenant_now, "state"));
     size_t count = 0, at = 0;
+    double limits = 0;
     ret[0] = '\0';
-    for (size_t i = 0; i < HG_COUNT_OF(causes); i++) {
+    for (size_t i = counts_only ? LIMITS : 0; i < HG_COUNT_OF(causes); i++) {
         const struct cause *cause = &causes[i];
         double rate =
-            hg_top_rate(before, now, member(tenant_before, cause->counter, cause->is_outcome),
-                        member(tenant_now, cause->counter, cause->is_outcome));
+            growth(before, now, tenant_before, tenant_now, cause->counter, cause->is_outcome);
         if (isnan(rate) || rate <= 0)
             continue;
-        if (count > 0 && strcmp(found[count - 1].word, cause->word) == 0)
-            found[count - 1].rate += rate;
-        else
-            found[count++] = (struct found){cause->word, rate};
+        limits += i < LIMITS ? rate : 0;
+        count = add_found(found, count, cause->word, rate);
     }
+    double beside = counts_only ? not_nan(member(tenant_now, "held", false))
+                                : held_beside(before, now, tenant_before, tenant_now, limits);
+    const char *limit = last_limit(tenant_now);
+    if (beside > 0 && limit != NULL)
+        count = add_found(found, count, limit, beside);
     qsort(found, count, sizeof *found, compare_found);
     if (state != NULL && strcmp(state, "active") != 0)
         at += (size_t)snprintf(ret, size, "%s", state);
@@ -100,11 +165,42 @@ void hg_top_why(const struct hg_top_part *before, const struct hg_top_part *now,
         at += (size_t)snprintf(ret + at, size - at, "%s%s", at > 0 ? ", " : "", found[i].word);
 }
 
+/* Is it beyond its hard limit, for the sake of users who are not held? Half more than the limit is
+   beyond what the edges of slots explain. */
+static bool is_exempt(const struct hg_top_part *before, const struct hg_top_part *now,
+                      const json_t *tenant_before, const json_t *tenant_now)
+{
+    double units = growth(before, now, tenant_before, tenant_now, "units", false);
+    return growth(before, now, tenant_before, tenant_now, "units_exempt", false) > 0 &&
+           units > member(tenant_now, "throttle_hard_limit", false) * 1.5;
+}
+
+void hg_top_beyond(const struct hg_top_part *before, const struct hg_top_part *now,
+                   const json_t *tenant_before, const json_t *tenant_now, char *ret, size_t size)
+{
+    double limit = member(tenant_now, "throttle_hard_limit", false);
+    double debt =
+        member(tenant_now, "slot_used", false) - member(tenant_now, "slot_hard_limit", false);
+    bool exempt = is_exempt(before, now, tenant_before, tenant_now);
+    char number[16];
+    hg_top_format(debt, number);
+    ret[0] = '\0';
+    if (debt > 0 && (exempt || debt >= limit))
+        snprintf(ret, size, "%sin debt: %s units", exempt ? "above its limit: exempt users, " : "",
+                 number);
+    else if (exempt)
+        snprintf(ret, size, "above its limit: exempt users");
+}
+
 /* ---- who ---- */
 
-/* Calls for each tenant that is throttled, until it has had enough. */
-static void each_throttled(const struct hg_top_sample *before, const struct hg_top_sample *now,
-                           bool (*take)(void *ctx, const char *name, const char *why), void *ctx)
+typedef void why_fn(const struct hg_top_part *before, const struct hg_top_part *now,
+                    const json_t *tenant_before, const json_t *tenant_now, char *ret, size_t size);
+
+/* Calls for each tenant of whom `tell` says something, until it has had enough. */
+static void each_told(const struct hg_top_sample *before, const struct hg_top_sample *now,
+                      why_fn *tell, bool (*take)(void *ctx, const char *name, const char *why),
+                      void *ctx)
 {
     const struct hg_top_part *later = &now->parts[HG_TOP_BUCKETS];
     const struct hg_top_part *earlier = before != NULL ? &before->parts[HG_TOP_BUCKETS] : NULL;
@@ -112,7 +208,7 @@ static void each_throttled(const struct hg_top_sample *before, const struct hg_t
         const struct hg_top_entry *entry = &later->entries[i];
         const struct hg_top_entry *old = hg_top_find(earlier, entry->row->name);
         char why[200];
-        hg_top_why(earlier, later, old != NULL ? old->json : NULL, entry->json, why, sizeof why);
+        tell(earlier, later, old != NULL ? old->json : NULL, entry->json, why, sizeof why);
         if (why[0] != '\0' && !take(ctx, entry->row->name, why))
             return;
     }
@@ -148,10 +244,18 @@ static bool note_one(void *ctx, const char *name, const char *why)
     return false;
 }
 
+static bool count_one(void *ctx, const char *name, const char *why)
+{
+    (void)name;
+    (void)why;
+    ++*(unsigned *)ctx;
+    return true;
+}
+
 bool hg_top_is_calm(const struct hg_top_sample *before, const struct hg_top_sample *now)
 {
     bool calm = true;
-    each_throttled(before, now, note_one, &calm);
+    each_told(before, now, hg_top_why, note_one, &calm);
     return calm;
 }
 
@@ -165,11 +269,15 @@ static void say_who(const struct hg_top_sample *before, const struct hg_top_samp
         snprintf(ret + head, HG_TOP_LINE_BYTES - (size_t)head, "%.200s", refused);
         return;
     }
-    each_throttled(before, now, list_one, &list);
+    each_told(before, now, hg_top_why, list_one, &list);
     if (list.count == 0)
-        snprintf(ret + head, HG_TOP_LINE_BYTES - (size_t)head, "nobody");
+        list.at += (size_t)snprintf(ret + head, HG_TOP_LINE_BYTES - (size_t)head, "nobody");
     else if (list.left_out > 0)
-        snprintf(ret + list.at, list.size - list.at, ", %u more", list.left_out);
+        list.at += (size_t)snprintf(ret + list.at, list.size - list.at, ", %u more", list.left_out);
+    unsigned beyond = 0;
+    each_told(before, now, hg_top_beyond, count_one, &beyond);
+    if (beyond > 0)
+        snprintf(ret + list.at, list.size - list.at, "; %u above their limits", beyond);
 }
 
 /* ---- the head ---- */
@@ -230,7 +338,7 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
     json_object_set_new(head, "in_flight", hg_top_json_of(hg_top_number(general, "in_flight")));
     json_object_set_new(head, "connections_now",
                         hg_top_json_of(hg_top_number(general, "curr_connections")));
-    each_throttled(before, now, add_one, who);
+    each_told(before, now, hg_top_why, add_one, who);
     json_object_set_new(head, "throttled", who);
     return head;
 }

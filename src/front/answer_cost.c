@@ -22,8 +22,11 @@ static void settle_real(struct hg_request *request)
         hg_counter_add(&lane->ru, request->read_units);
         hg_counter_add(&lane->wu, request->write_units);
     }
-    if (request->charge.charged)
+    if (request->charge.charged) {
         hg_counter_add(&lane->units, request->read_units + request->write_units);
+        if (request->charge.reason == HG_CREDIT_BY_UNTHROTTLED)
+            hg_counter_add(&lane->units_exempt, request->read_units + request->write_units);
+    }
     settle_charge(request);
 }
 

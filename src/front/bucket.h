@@ -119,6 +119,8 @@ struct hg_bucket {
     struct hg_hottenant *hot_tenant; /* housekeeping's */
     _Atomic unsigned hot_throttled;  /* keys on its list, of the last epoch's end */
     _Atomic bool required;           /* the process is not ready while its upstream is down */
+    _Atomic int held_for; /* for what the last request was held or refused: one of the limits of
+                             enum hg_credit_reason; 0: none was yet */
     struct hg_credit_bucket credit;
     struct hg_credit_lane *credit_lanes; /* one a worker */
     /* Called with the last reference; set by the owner. */

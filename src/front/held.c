@@ -113,6 +113,30 @@ static void refuse_too_long(struct hg_session *session)
     refuse(request, HG_STATUS_THROTTLED_TOO_LONG, HG_OUTCOME_THROTTLED_TOO_LONG);
 }
 
+const char *hg_held_reason_name(int reason)
+{
+    switch (reason) {
+    case HG_CREDIT_NO_POOL:
+        return "free_pool";
+    case HG_CREDIT_NO_SHARE:
+        return "share";
+    case HG_CREDIT_HARD_LIMIT:
+        return "hard_limit";
+    default:
+        return "behind_others";
+    }
+}
+
+/* That others are held before it is no reason of its own: theirs stays. */
+static void note_reason(struct hg_bucket *bucket, int reason)
+{
+    if (reason != HG_CREDIT_NO_POOL && reason != HG_CREDIT_NO_SHARE &&
+        reason != HG_CREDIT_HARD_LIMIT)
+        return;
+    if (atomic_load_explicit(&bucket->held_for, memory_order_relaxed) != reason)
+        atomic_store_explicit(&bucket->held_for, reason, memory_order_relaxed);
+}
+
 static void count_reason(struct hg_lane *lane, enum hg_credit_reason reason)
 {
     switch (reason) {
@@ -185,6 +209,7 @@ bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool 
         request->seen |= HG_SEEN_CREDIT_WOULD;
         return true;
     }
+    note_reason(lane->bucket, request->charge.reason);
     if ((session->features & HG_FEATURE_NON_BLOCKING_THROTTLING) || request->impersonated) {
         refuse(request, HG_STATUS_EWOULD_THROTTLE, HG_OUTCOME_THROTTLED);
         return false;
@@ -219,8 +244,11 @@ static bool decide_head(struct hg_worker *worker, struct hg_lane *lane, struct h
     enum hg_mode mode = mode_of(lane);
     if (mode == HG_MODE_OFF)
         return true;
-    return hg_held_decide(worker->front->node, &lane->bucket->credit, pass, units_of(request),
-                          flags_of(session, mode), &request->charge) == HG_CREDIT_PASS;
+    if (hg_held_decide(worker->front->node, &lane->bucket->credit, pass, units_of(request),
+                       flags_of(session, mode), &request->charge) == HG_CREDIT_PASS)
+        return true;
+    note_reason(lane->bucket, request->charge.reason);
+    return false;
 }
 
 /* Those that were held again and have waited long enough; true when there were any. */

@@ -9,6 +9,9 @@
 
 #include "front/session.h"
 
+/* Of enum hg_credit_reason, in statistics and traces. */
+const char *hg_held_reason_name(int reason);
+
 /* Decides a new request; true: it may go on. False: it is in the lane's queue now, or
    (non-blocking, impersonated) was refused and answered, and *ret_waits says which. */
 bool hg_held_admit(struct hg_session *session, struct hg_request *request, bool *ret_waits);

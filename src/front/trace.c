@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "front/gate.h"
+#include "front/held.h"
 #include "front/session.h"
 
 static const char *hot_verdict(const struct hg_request *request, enum hg_outcome outcome)
@@ -30,20 +31,6 @@ static const char *bind_verdict(const struct hg_request *request, enum hg_outcom
     return request->seen & HG_SEEN_BINDS ? "listed" : "none";
 }
 
-static const char *reason_name(const struct hg_request *request)
-{
-    switch ((enum hg_credit_reason)request->held_for) {
-    case HG_CREDIT_NO_POOL:
-        return "free_pool";
-    case HG_CREDIT_NO_SHARE:
-        return "share";
-    case HG_CREDIT_HARD_LIMIT:
-        return "hard_limit";
-    default:
-        return "behind_others";
-    }
-}
-
 static const char *credit_verdict(const struct hg_request *request, enum hg_outcome outcome,
                                   char room[48])
 {
@@ -56,7 +43,7 @@ static const char *credit_verdict(const struct hg_request *request, enum hg_outc
     else if (request->seen & HG_SEEN_CREDIT_WOULD)
         verdict = "would_hold";
     if (verdict != NULL) {
-        snprintf(room, 48, "%s(%s)", verdict, reason_name(request));
+        snprintf(room, 48, "%s(%s)", verdict, hg_held_reason_name(request->held_for));
         return room;
     }
     if (!request->admitted)

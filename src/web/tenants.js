@@ -4,7 +4,7 @@
 import {make, setHidden, setTag, setText, setTitle} from './dom.js';
 import {count, units} from './format.js';
 import {drawBar, number, Table, words} from './table.js';
-import {isActive, whyText} from './words.js';
+import {isActive, isExempt, whyText} from './words.js';
 
 const NEAR_PERCENT = 95; // of its hard limit: as good as at it
 
@@ -19,7 +19,7 @@ export class Tenants {
             limit: 20,
             empty: 'No tenant.',
             only: {title: 'throttled', test: row => row.throttled || !isActive(row)},
-            level: row => row.throttled || !isActive(row) ? 'warn' : '',
+            level: row => row.throttled || row.isExempt || !isActive(row) ? 'warn' : '',
             sort: {column: 'state', descending: true,
                    then: (a, b) => b.units_per_s - a.units_per_s || (a.name < b.name ? -1 : 1)},
             columns: [
@@ -44,7 +44,9 @@ export class Tenants {
     update({tenants, hotkeys, status}) {
         const rows = tenants.tenants || [];
         for (const row of rows) {
-            row.whyText = row.throttled || !isActive(row) ? whyText(row, hotkeys) : '';
+            row.isExempt = isExempt(row);
+            row.whyText = row.throttled || !isActive(row) || row.isExempt || row.hard_limit !== null && row.debt_units > 0 && row.debt_units >= row.hard_limit
+                ? whyText(row, hotkeys) : '';
         }
         // What a bar without a limit of its own is drawn against.
         const largest = rows.map(row => Math.max(row.units_per_s || 0, row.reserved || 0));
@@ -69,9 +71,10 @@ export class Tenants {
     }
 }
 
-/* What sorts by state: those that somebody has taken out, then the throttled, by their refusals. */
+/* What sorts by state: those that somebody has taken out, then the throttled, by their refusals,
+   then those above their limits. */
 function urgency(row) {
-    return (isActive(row) ? 0 : 1e12) + (row.throttled ? 1e11 : 0) + (row.rejected_per_s || 0);
+    return (isActive(row) ? 0 : 1e12) + (row.throttled ? 1e11 : 0) + (row.isExempt ? 1e10 : 0) + (row.rejected_per_s || 0);
 }
 
 function showName(cell, row) {
@@ -88,6 +91,8 @@ function showState(cell, row) {
         setTag(cell.tagged, 'warn', row.state);
     } else if (row.throttled) {
         setTag(cell.tagged, 'warn', 'throttled');
+    } else if (row.isExempt) {
+        setTag(cell.tagged, 'warn', 'above limit');
     } else {
         setTag(cell.tagged, 'ok', 'ok');
     }

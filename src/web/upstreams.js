@@ -1,7 +1,7 @@
 // upstreams - the stores: breakers, connections of the pool, tickets
 // SPDX-License-Identifier: BSD-3-Clause
 
-import {make, setTag, setText, setTitle} from './dom.js';
+import {make, setHidden, setTag, setText, setTitle} from './dom.js';
 import {bytes, count, plural} from './format.js';
 import {drawBar, number, Table, words} from './table.js';
 import {serversOf} from './words.js';
@@ -16,7 +16,7 @@ export class Upstreams {
         this.table = new Table(section, {
             name: ['server', 'servers'],
             id: row => row.upstream + ' ' + row.address,
-            text: row => [row.upstream, row.kind, row.address, row.breaker].join(' '),
+            text: row => [row.upstream, row.kind, row.address, row.breaker, row.last_error || ''].join(' '),
             limit: 15,
             empty: 'No server.',
             level: row => row.breaker === 'open' ? 'bad' : row.breaker === 'half-open' ? 'warn' : '',
@@ -31,6 +31,7 @@ export class Upstreams {
                 number('connections', 'Conns', row => row.connections, 'Connections of the pool that are open'),
                 number('pending', 'Pending', row => row.pending, 'Requests that are with the server'),
                 number('waiting', 'Waiting', row => row.waiting, 'Requests that wait for a connection'),
+                words('error', 'Last error', row => row.last_error || '', {wide: true, show: showLastError}),
             ],
         });
         section.querySelector('.head').after(this.cards);
@@ -120,4 +121,10 @@ function showBreaker(cell, row) {
 function showErrors(cell, row) {
     setText(cell, count(row.errors_per_s));
     cell.classList.toggle('strong', row.errors_per_s > 0);
+}
+
+/* Why the last connection could not be made; nothing once one was. */
+function showLastError(cell, row) {
+    setText(cell, row.last_error ? 'no connection: ' + row.last_error : '');
+    setHidden(cell, !row.last_error);
 }

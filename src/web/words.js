@@ -10,6 +10,9 @@ const list = value => Array.isArray(value) ? value : [];
 export const serversOf = upstream => list(upstream.servers);
 export const isActive = tenant => !tenant.state || tenant.state === 'active';
 
+/* Above its hard limit, for the sake of users whom nothing holds. */
+export const isExempt = tenant => list(tenant.why).some(reason => reason.code === 'exempt');
+
 const LEVELS = {ok: 0, warn: 1, bad: 2};
 
 /* Keys of a tenant that are refused in part, the most refused first. */
@@ -40,13 +43,24 @@ export function reasons(tenant, hotkeys) {
 
 export function reasonText(reason) {
     let text = reason.text || reason.code;
+    if (reason.code === 'exempt') {
+        text = 'above its limit: exempt users (' + text + ')';
+    }
     if (reason.keys?.length) {
         text += ', now ' + reason.keys.join(', ') + (reason.more ? ' and ' + reason.more + ' more' : '');
     }
     return reason.per_s ? text + ' (' + count(reason.per_s) + '/s)' : text;
 }
 
-export const whyText = (tenant, hotkeys) => reasons(tenant, hotkeys).map(reasonText).join('; ');
+export const whyText = (tenant, hotkeys) => reasons(tenant, hotkeys).map(reasonText).concat(debtText(tenant)).join('; ');
+
+/* What it owes. Large requests leave a small debt behind that is gone with the next slot: of a
+   tenant that is well only one of a second or more is said. */
+function debtText(tenant) {
+    const {debt_units: debt, hard_limit: limit} = tenant;
+    const matters = tenant.throttled || isExempt(tenant) || limit !== null && debt >= limit;
+    return debt > 0 && matters ? ['in debt: ' + plural(debt, 'unit', 'units')] : [];
+}
 
 function itemsOfServer(status) {
     const items = [];
@@ -90,10 +104,10 @@ function itemsOfUpstream(upstream) {
 }
 
 function itemsOfTenant(tenant, hotkeys) {
-    if (isActive(tenant) && !tenant.throttled) {
+    if (isActive(tenant) && !tenant.throttled && !isExempt(tenant)) {
         return [];
     }
-    const state = isActive(tenant) ? 'throttled' : tenant.state;
+    const state = !isActive(tenant) ? tenant.state : tenant.throttled ? 'throttled' : 'above limit';
     const since = tenant.since ? ', since ' + clock(tenant.since) : '';
     return [{level: 'warn', tag: state, who: tenant.name, per_s: tenant.rejected_per_s || 0,
              text: (whyText(tenant, hotkeys) || 'is ' + state) + since}];
@@ -109,6 +123,7 @@ function countsOf({status, tenants, hotkeys, upstreams}) {
     return [
         [all.filter(upstream => upstream.alive === false).length, 'upstream is down', 'upstreams are down'],
         [active.filter(tenant => tenant.throttled).length, 'tenant is throttled', 'tenants are throttled'],
+        [active.filter(tenant => isExempt(tenant)).length, 'tenant is above its hard limit', 'tenants are above their hard limits'],
         [breakers('open'), 'breaker is open', 'breakers are open'],
         [breakers('half-open'), 'breaker is half-open', 'breakers are half-open'],
         [keys.size, 'hot key is refused in part', 'hot keys are refused in part'],

@@ -231,12 +231,15 @@ def test_status_words():
              "bindthrottle:2": json.dumps({"class": "toys/QUERY", "k": "key", "v": "calm", "allowEveryX": 4})}
     stores = {"c:kind": "memcached", "c:0:address": "1.1.1.1:1", "c:0:state": "closed", "c:0:requests": "0",
               "c:1:address": "1.1.1.1:2", "c:1:state": "closed", "c:1:requests": "9",
-              "c:2:address": "1.1.1.1:3", "c:2:state": "open", "c:2:requests": "9"}
+              "c:2:address": "1.1.1.1:3", "c:2:state": "open", "c:2:requests": "9",
+              "c:1:last_error": "", "c:2:last_error": "connect to 1.1.1.1:3: \x1b[2Jrefused"}
     stats = rows(**{"": {}, "throttle": {}, "buckets": buckets, "upstreams": stores, "tickets": {},
                     "bindthrottle": binds})
     with Server({Op.STAT: stats}) as server:
         text = server.run("status").stdout
     assert re.search(r"1\.1\.1\.1:1 +not asked yet ", text), text
     assert re.search(r"1\.1\.1\.1:2 +up ", text) and re.search(r"1\.1\.1\.1:3 +down ", text), text
+    said = [line for line in text.splitlines() if "no connection" in line]
+    assert len(said) == 1 and said[0].endswith("; no connection: connect to 1.1.1.1:3: \\x1b[2Jrefused"), text
     evicted, would = text.index("EVICTED KEY"), text.index("WOULD EVICT")
     assert evicted < text.index("slow") < would < text.index("calm"), text

@@ -13,7 +13,8 @@ import pytest
 from credit_tools import enter, start
 from mcbin import Op, St, poll, request, scaled
 from prometheus_tools import Prometheus, quick_rules
-from servers import HEADGATE, FakeBackend, Memcached, Process, free_port, temporary_directory
+from servers import (HEADGATE, FakeBackend, Memcached, Process, free_port, headgatectl,
+                     temporary_directory)
 from webclient import Metrics, api, ask, check_metrics, place, promtool, scrape, serve
 
 ADMIN = {"address": "127.0.0.1:0"}
@@ -326,7 +327,7 @@ def test_why_a_tenant_is_throttled():
                 for _ in range(20):
                     client.recv()
                 row = next(r for r in api(daemon, "tenants")["tenants"] if r["name"] == "small")
-                return row if row["throttled"] else None
+                return row if row["throttled"] and row["units_per_s"] else None
             row = poll(told, timeout=20, what="small is throttled")
             assert row["why"][0]["code"] == "hard_limit"
             assert row["why"][0]["text"] == "held for its hard limit of 50 units/s"
@@ -334,6 +335,84 @@ def test_why_a_tenant_is_throttled():
             assert 0 < row["units_per_s"] <= 100
         calm = next(r for r in api(daemon, "tenants")["tenants"] if r["name"] == "calm")
         assert calm["throttled"] is False and calm["why"] == [] and calm["hard_limit"] is None
+
+
+def tenant_row(daemon, name):
+    return next(row for row in api(daemon, "tenants")["tenants"] if row["name"] == name)
+
+
+def test_held_is_throttled_all_the_time():
+    """As long as something is held or was refused, it is throttled, for as many as are held."""
+    with start([{"name": "small", "hard_limit": 1}], admin=ADMIN, throttle_slot_ms=1000,
+               throttle_max_wait_ms=2500) as daemon:
+        clients = enter(daemon, "small", count=8)
+        for i, client in enumerate(clients):
+            client.send(request(Op.GET, b"k", opaque=i))
+        poll(lambda: tenant_row(daemon, "small")["held"] >= 5, what="they are held")
+        seen = set()
+
+        def is_over():
+            row = tenant_row(daemon, "small")
+            seen.add((row["held"] > 0, row["rejected_per_s"] > 0))
+            if row["held"] or row["rejected_per_s"]:
+                why = {reason["code"]: reason["per_s"] for reason in row["why"]}
+                assert row["throttled"] and set(why) == {"hard_limit"}, row
+                assert why["hard_limit"] >= max(row["held"], row["rejected_per_s"]), row
+            return not row["throttled"] and row["why"] == []
+        poll(is_over, timeout=15, what="all were refused for waiting too long")
+        assert (True, False) in seen and (False, True) in seen, seen
+        for client in clients:
+            client.close()
+
+
+def test_observe_mode_throttles_nobody():
+    with start([{"name": "small", "hard_limit": 5, "credit_mode": "observe"}], admin=ADMIN) as daemon, \
+            enter(daemon, "small") as client:
+        def told():
+            flood(client, b"k", 40)
+            row = tenant_row(daemon, "small")
+            return row if row["units_per_s"] > 10 else None
+        row = poll(told, what="its units are seen")
+        assert row["throttled"] is False and row["why"] == [] and row["held"] == 0
+        assert scrape(daemon).get("headgate_tenant_would_throttle_total", tenant="small") > 0
+
+
+def test_exempt_users_beyond_the_limit():
+    """They are charged and never held: the tenant is above its limit, in debt, and not throttled."""
+    with start([{"name": "small", "hard_limit": 50}], admin=ADMIN) as daemon, \
+            enter(daemon, "fast") as client:
+        assert client.select("small").status == St.OK
+
+        def told():
+            flood(client, b"k", 200)
+            row = tenant_row(daemon, "small")
+            return row if row["why"] and row["debt_units"] > 0 else None
+        row = poll(told, timeout=20, what="above its limit")
+        assert row["throttled"] is False and row["held"] == 0, row
+        assert [reason["code"] for reason in row["why"]] == ["exempt"] and row["units_per_s"] > 75
+        assert row["why"][0]["text"] == ("used %d units/s, of which users with Unthrottled %d: above its "
+                                         "hard limit of 50 units/s" % (row["units_per_s"], row["units_per_s"]))
+        top = json.loads(headgatectl("--json", "-u", "admin", "top", "--once", "-d", "0.3", server=daemon.where,
+                                     env=dict(os.environ, HEADGATE_PASSWORD="pw")).stdout)
+        small = next(row for row in top["tenants"] if row["tenant"] == "small")
+        assert "in debt: " in small["why"] and top["throttled"] == [], small
+
+
+def test_last_error_of_a_server():
+    where = "127.0.0.1:%d" % free_port()
+    config = {"upstreams": [{"name": "gone", "kind": "memcached", "servers": [{"address": where}]},
+                            {"name": "file", "kind": "embedded"}],
+              "tenants": [{"name": "lost", "upstream": "gone"}, {"name": "default", "upstream": "file"}]}
+    with serve(config) as daemon, daemon.client(bucket="lost") as client:
+        def error(name):
+            return next(up for up in api(daemon, "upstreams")["upstreams"]
+                        if up["name"] == name)["servers"][0]["last_error"]
+        assert error("gone") is None
+        poll(lambda: client.get("a").status != St.OK and error("gone"), what="it is refused")
+        assert error("gone").endswith("Connection refused") and error("file") is None
+        line = next(line for line in headgatectl("status", server=daemon.where).stdout.splitlines()
+                    if where in line)
+        assert line.endswith("; no connection: " + error("gone")), line
 
 
 def test_hot_keys_and_hostile_names():

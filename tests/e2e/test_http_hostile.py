@@ -108,14 +108,26 @@ def test_login_and_cookie(guarded):
     assert ask(guarded, "/login", method="POST", body="nothing", headers=form).status == 400
     reply = ask(guarded, "/login", method="POST", body="token=" + TOKEN, headers=form)
     cookie = reply.headers["Set-Cookie"]
-    assert reply.status == 200 and cookie.startswith("headgate_token=")
+    assert reply.status == 200 and cookie.startswith("headgate_token_%d=" % place(guarded)[1])
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and TOKEN not in cookie
     value = cookie.split(";")[0]
     for have in (value, "other=1; " + value, value + "; later=2"):
         assert ask(guarded, "/api/status.json", headers={"Cookie": have}).status == 200, have
-    for have in (value + "0", "headgate_token=" + TOKEN):
+    for have in (value + "0", value.split("=")[0] + "=" + TOKEN, "x" + value):
         assert ask(guarded, "/api/status.json", headers={"Cookie": have}).status == 401
-    assert ask(guarded, "/api/status.json", headers={"Cookie": "xheadgate_token=1"}).status == 401
+
+
+def test_cookies_of_two_tunnels(guarded):
+    """A browser sends both, since cookies know no ports: each tunnel finds its own."""
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Host": "127.0.0.1:9001"}
+    reply = ask(guarded, "/login", method="POST", body="token=" + TOKEN, headers=form)
+    value = reply.headers["Set-Cookie"].split(";")[0]
+    assert value.startswith("headgate_token_9001=")
+    for host, both, status in (("127.0.0.1:9001", "headgate_token_9002=other; " + value, 200),
+                               ("localhost:9001", value + "; headgate_token_900=x", 200),
+                               ("127.0.0.1:9002", value, 401), ("127.0.0.1", value, 401)):
+        got = ask(guarded, "/api/status.json", headers={"Cookie": both, "Host": host})
+        assert got.status == status, (host, both)
 
 
 def test_guessing_does_not_delay_others(guarded):

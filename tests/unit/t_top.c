@@ -164,6 +164,87 @@ static void test_tenants(void **state)
     hg_top_sample_free(&b);
 }
 
+/* Who is held stays so for the limit that began it, whatever is counted anew in a second. */
+static void test_why_it_is_held(void **state)
+{
+    static const struct {
+        const char *before, *now, *why;
+    } cases[] = {
+        /* nothing new was held, but four still are */
+        {"'held':4,'held_for':'hard_limit','held_for_hard_limit':9",
+         "'held':4,'held_for':'hard_limit','held_for_hard_limit':9", "hard limit"},
+        {"'held':0", "'held':4,'held_for':'share'", "share"},
+        {"'held':0", "'held':4,'held_for':'none'", "credits"},
+        {"'held':0", "'held':4", "credits"}, /* an older server */
+        /* those behind others count with them */
+        {"'held_for_pool':0,'hotkey_rejected':0,'held_behind_others':0",
+         "'held':0,'held_for':'free_pool','held_for_pool':1,'hotkey_rejected':5,"
+         "'held_behind_others':19",
+         "free pool, hot key"},
+        /* refused after a wait that began earlier */
+        {"'held':3,'outcomes':{'throttled_too_long':0}",
+         "'held':0,'held_for':'hard_limit','outcomes':{'throttled_too_long':3}", "hard limit"},
+        {"'held':4,'held_for':'hard_limit'", "'held':0,'held_for':'hard_limit'", ""},
+        /* only counted */
+        {"'credit_mode':'observe','held_for_hard_limit':0,'held_behind_others':0",
+         "'credit_mode':'observe','held_for_hard_limit':9,'held_behind_others':9,"
+         "'held_for':'hard_limit','held':0",
+         ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
+        struct hg_top_part part[2] = {{.fetched = true}, {.fetched = true, .at_us = 1000000}};
+        json_t *tenant[2];
+        char why[200];
+        for (int j = 0; j < 2; j++) {
+            char text[400];
+            snprintf(text, sizeof text, "{'state':'active',%s}",
+                     j == 0 ? cases[i].before : cases[i].now);
+            for (char *at = text; *at != '\0'; at++)
+                *at = *at == '\'' ? '"' : *at;
+            tenant[j] = json_loads(text, 0, NULL);
+            assert_non_null(tenant[j]);
+        }
+        hg_top_why(&part[0], &part[1], tenant[0], tenant[1], why, sizeof why);
+        if (strcmp(why, cases[i].why) != 0)
+            fail_msg("%s: '%s'", cases[i].now, why);
+        json_decref(tenant[0]);
+        json_decref(tenant[1]);
+    }
+}
+
+/* Users that nothing holds: the tenant is beyond its limit, and nobody is throttled. */
+static void test_beyond_its_limit(void **state)
+{
+    struct hg_top_sample a = {0}, b = {0};
+    struct hg_top_view view;
+    char head[HG_TOP_HEAD_LINES][HG_TOP_LINE_BYTES];
+    (void)state;
+    FILL(&a, HG_TOP_BUCKETS, 0, {"bulk", "{\"state\":\"active\",\"units\":0,\"units_exempt\":0}"},
+         {"edge", "{\"state\":\"active\",\"units\":0,\"units_exempt\":0}"},
+         {"owes", "{\"state\":\"active\",\"units\":0,\"units_exempt\":0}"});
+    FILL(&b, HG_TOP_BUCKETS, 1000000,
+         {"bulk", "{\"state\":\"active\",\"units\":195670,\"units_exempt\":195000,"
+                  "\"throttle_hard_limit\":500,\"slot_used\":9100,\"slot_hard_limit\":100}"},
+         {"edge", "{\"state\":\"active\",\"units\":750,\"units_exempt\":750,"
+                  "\"throttle_hard_limit\":500,\"slot_used\":110,\"slot_hard_limit\":100}"},
+         {"owes", "{\"state\":\"active\",\"units\":9000,\"units_exempt\":0,"
+                  "\"throttle_hard_limit\":500,\"slot_used\":9100,\"slot_hard_limit\":100}"});
+    fill_rest(&a);
+    fill_rest(&b);
+    hg_top_page_build(HG_TOP_TENANTS, &a, &b, &view);
+    assert_string_equal(cell(&view, 0, "WHY"),
+                        "above its limit: exempt users, in debt: 9000 units");
+    assert_int_equal(view.lines[0].mark, HG_TOP_NOTED);
+    assert_string_equal(cell(&view, 1, "WHY"), "");
+    assert_string_equal(cell(&view, 2, "WHY"), "in debt: 9000 units");
+    hg_top_head(&a, &b, head);
+    assert_string_equal(head[2], "throttled: nobody; 2 above their limits");
+    hg_top_view_fini(&view);
+    hg_top_sample_free(&a);
+    hg_top_sample_free(&b);
+}
+
 static void test_head(void **state)
 {
     (void)state;
@@ -450,12 +531,20 @@ static void test_server_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_format),         cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_tenants),        cmocka_unit_test(test_head),
-        cmocka_unit_test(test_many_throttled), cmocka_unit_test(test_hot_keys),
-        cmocka_unit_test(test_upstreams),      cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_order),          cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_widths),         cmocka_unit_test(test_cells_are_printable),
+        cmocka_unit_test(test_format),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_tenants),
+        cmocka_unit_test(test_why_it_is_held),
+        cmocka_unit_test(test_beyond_its_limit),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_many_throttled),
+        cmocka_unit_test(test_hot_keys),
+        cmocka_unit_test(test_upstreams),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_cells_are_printable),
         cmocka_unit_test(test_server_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,38 @@ static void test_local_names(void **state)
     assert_false(hg_webauth_is_local_name(longest, "headgate.local"));
 }
 
+/* The cookie's name: by the port that the client sees, which a tunnel may have changed. */
+static void test_port_of_host(void **state)
+{
+    static const struct {
+        const char *host;
+        unsigned port;
+    } cases[] = {
+        {"127.0.0.1:11280", 11280},
+        {"[::1]:8080", 8080},
+        {"localhost:1", 1},
+        {"localhost:65535", 65535},
+        {"127.0.0.1", 7},
+        {"localhost:", 7},
+        {"localhost:65536", 7},
+        {"localhost:0", 7},
+        {"localhost:99999999999", 7},
+        {"localhost:80x", 7},
+        {"localhost:-1", 7},
+        {"[::1]", 7},
+        {"::1", 7},
+        {":", 7},
+        {"", 7},
+        {"localhost: 80", 7},
+        {"[::1:80", 7},
+        {NULL, 7},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (hg_webauth_port(cases[i].host, 7) != cases[i].port)
+            fail_msg("'%s': %u", cases[i].host, hg_webauth_port(cases[i].host, 7));
+}
+
 /* A thread hangs when nothing of it has changed in so many looks; a reset of its count is life. */
 static void test_life(void **state)
 {
@@ -270,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_values, setup, teardown),
         cmocka_unit_test(test_local_names),
+        cmocka_unit_test(test_port_of_host),
         cmocka_unit_test(test_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
