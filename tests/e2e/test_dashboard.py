@@ -144,7 +144,8 @@ def test_flood(page, night):
         row = page.row("#tenants", "noisy")
         assert row["State"].endswith("throttled") and row["Hard limit"] == str(LIMIT), row
         assert "hard limit" in row["Why"], row
-        assert page.row("#tenants", "shop")["State"].endswith("ok")
+        # Among the rows that are shown as soon as a second of its use has been seen.
+        assert page.wait(lambda: page.row("#tenants", "shop"), SHOWN_S, "shop")["State"].endswith("ok")
 
         name = SCRIPT.decode()
         key = page.wait(lambda: (lambda row: row if row and row["Refused"] != "0 %" else None)(
@@ -241,6 +242,8 @@ def test_breaker(page, night):
         night.caches[1].kill()
         page.wait(lambda: "1 breaker is open" in page.text("#sentence"), SHOWN_S, "the open breaker")
         assert where in attention(page)["breaker open", "breaks"], attention(page)
+        page.wait(lambda: "no connection: " in page.text("#upstreams") and "refused" in page.text("#upstreams"),
+                  SHOWN_S, "the last error")
         assert page.row("#upstreams", where)["Breaker"].endswith("open")
         assert page.row("#upstreams", night.caches[0].where)["Breaker"].endswith("closed")
         assert page.run("return document.querySelector('#state').classList.contains('bad')")
@@ -251,6 +254,7 @@ def test_breaker(page, night):
         page.wait(lambda: page.row("#upstreams", where)["Breaker"].endswith("closed"), 20,
                   "the closed breaker")
     page.wait(lambda: "breaker" not in page.text("#sentence"), SHOWN_S, "a sentence without breakers")
+    page.wait(lambda: "no connection" not in page.text("#upstreams"), SHOWN_S, "no error is left")
 
 
 def test_keyboard(page):
@@ -400,6 +404,20 @@ def test_parts(page):
                 hotkeys: {keys: [{tenant: 'b', key: 'k', table: 't', percent: 40, type: 'TABLE_HOTKEY_ALL'}, {tenant: 'b', key: 'k', table: 't', percent: 40, type: 'TABLE_HOTKEY_QUERY'}]},
                 upstreams: {upstreams: [{name: 'u', alive: false, backlog: true, evicting: 2, servers: [server('open', 'x'), server('half-open', 'y'), server('closed', 'z')]}]}});
             result.judged = [level, sentence, items.map(item => item.tag), items.find(item => item.who === 'b').text];
+            const exempt = {name: 'bulk', state: 'active', throttled: false, held: 0, units_per_s: 195670, hard_limit: 500, debt_units: 9000,
+                            rejected_per_s: 0, why: [{code: 'exempt', text: 'used 195670', per_s: 0}]};
+            const owes = {...exempt, name: 'owes', why: [], debt_units: 500}, well = {...owes, name: 'well', debt_units: 499};
+            const free = {...well, name: 'free', hard_limit: null, debt_units: 0};
+            const above = judge({status: {}, hotkeys: {}, upstreams: {}, tenants: {tenants: [exempt, owes, well, free]}});
+            result.exempt = [above.level, above.sentence, above.items.map(({tag, who, text}) => [tag, who, text])];
+            const {Tenants} = await import('./tenants.js');
+            const place = document.createElement('section');
+            place.innerHTML = '<h2 id="above">Above</h2>';
+            document.body.append(place);
+            new Tenants(place).update({status: {}, hotkeys: {}, tenants: {tenants: [free, well, owes, exempt]}});
+            result.above = [...place.querySelectorAll('tbody tr')].map(
+                row => ['name', 'state', 'why'].map(id => row.querySelector('.c-' + id).textContent));
+            place.remove();
             result.empty = judge({status: {}, tenants: {}, hotkeys: {}, upstreams: {}});
 
             result.words = [0, 7.25, 12345, 1234567, null, undefined].map(format.count)
@@ -444,6 +462,10 @@ def test_parts(page):
         ["draining", "not ready", "down", "breaker open", "throttled", "overcommitted", "half-open", "backlog",
          "evicting", "paused"],
         "hot, now “t › k” 40 % (2/s); lost (9/s)"], found["judged"]
+    told = "above its limit: exempt users (used 195670); in debt: 9,000 units"
+    assert found["exempt"] == ["warn", "1 tenant is above its hard limit.", [["above limit", "bulk", told]]]
+    assert found["above"] == [["bulk", "▲ above limit", told], ["free", "✓ ok", ""],
+                              ["owes", "✓ ok", "in debt: 500 units"], ["well", "✓ ok", ""]], found["above"]
     assert found["empty"] == {"level": "ok", "items": [], "sentence": "Nobody is throttled, every server is up."}
     assert found["words"] == ["0", "7.3", "12,345", "1.2 M", "–", "–", "unlimited", "5", "5 µs", "1.5 ms",
                               "45 ms", "2.5 s", "0 s", "59 s", "1 min 1 s", "1 h", "1 d 1 h", "query"]
