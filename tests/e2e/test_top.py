@@ -278,6 +278,10 @@ def test_once(daemon, flood):
     assert {"shop", "toys", "far"} <= {row["tenant"] for row in rates["throttled"]}, rates["throttled"]
     shop = next(row for row in rates["tenants"] if row["tenant"] == "shop")
     assert shop["hard_limit"] == 200 and "hard limit" in shop["why"], shop
+    # Shorter than one: nobody new, and the reason of those that wait is the same.
+    for _ in range(3):
+        short = json.loads(headgatectl("--json", "top", "--once", "-d", "0.1", server=daemon.where).stdout)
+        assert next(row for row in short["tenants"] if row["tenant"] == "shop")["why"] in ("hard limit", ""), short
     assert rates["requests_per_s"] > 0 and rates["refused_per_s"] > 0, rates
     assert any(row["key"].startswith("<script>\\x1b[2J\\x00") for row in rates["hotkeys"])
     assert {row["upstream"] for row in rates["upstreams"]} == {"main", "gone"}
