@@ -22,6 +22,7 @@ static void test_exactly_the_limit(void **state)
         if (i % 7 == 0 && i > 0) {
             stage_expect_nothing(&s.stage, &s.client);
             assert_int_equal(hg_counter_get(&s.stage.workers[0].held_now), 1);
+            assert_int_equal(atomic_load(&lane(&s)->bucket->held_for), HG_CREDIT_HARD_LIMIT);
             assert_int_equal(s.store->submits, i);
             stage_tick(&s.stage);
         }
@@ -31,6 +32,7 @@ static void test_exactly_the_limit(void **state)
     assert_int_equal(hg_counter_get(&lane(&s)->held_for_hard_limit), 14);
     assert_int_equal(hg_counter_get(&lane(&s)->num_rejected), 0);
     assert_int_equal(hg_counter_get(&lane(&s)->units), 100);
+    assert_int_equal(hg_counter_get(&lane(&s)->units_exempt), 0);
     scene_close(&s);
 }
 
