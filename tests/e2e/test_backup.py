@@ -434,6 +434,8 @@ def test_restore_refuses(shared, folder):
     done = subprocess.run([HEADGATE, "--force"], capture_output=True, text=True,
                           timeout=scaled(20), check=False)
     assert done.returncode == 2 and "--restore" in done.stderr
+    done = restore(path, new, "--check")
+    assert done.returncode == 2 and "--restore and --check" in done.stderr, done
     assert os.listdir(new) == ["embedded.mdb"]
     assert stat.S_IMODE(os.stat(os.path.join(new, "embedded.mdb")).st_mode) == 0o600
 
