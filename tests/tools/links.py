@@ -52,6 +52,8 @@ def not_installed():
     wrong = [page for page in PAGES[1:] if page not in installed]
     for path in PAGES:
         for target in re.findall(r"\]\(([^)\s#]+)", prose(read(path))):
+            if re.match(r"[a-z]+:", target):
+                continue
             name = os.path.normpath(os.path.join(os.path.dirname(path), target))
             if name.startswith("doc/") and name not in installed:
                 wrong.append("%s of %s" % (target, path))
