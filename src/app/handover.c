@@ -418,6 +418,12 @@ bool hg_handover_gives_way(const struct hg_process *process)
     return handover != NULL && handover->stage >= RELEASING;
 }
 
+bool hg_handover_shares(const struct hg_process *process)
+{
+    const struct hg_handover *handover = process->handover;
+    return handover != NULL && handover->stage >= OFFERED;
+}
+
 void hg_handover_forbid_return(struct hg_process *process)
 {
     if (process->handover != NULL)

@@ -19,7 +19,8 @@ import pytest
 
 from certs import Authority
 from handover_tools import Load, log_of, start_successor, take_over
-from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
+from mcbin import (Client, Closed, Op, St, connect_socket, poll, request, scaled,
+                   set_extras)
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
 from webclient import ask
@@ -482,6 +483,22 @@ def test_the_old_one_may_be_ended_while_another_takes_over(memcached):
             assert stranger.hear()[0] == 0
             # The socket is with the stranger, and still takes connections.
             socket.create_connection(daemon.address, scaled(5)).close()
+
+
+def test_files_of_shared_sockets_stay_when_the_old_one_is_ended():
+    """SIGTERM between the offer and DONE: the new one's clients find its unix socket."""
+    with Headgate(wait=False) as daemon:
+        path = os.path.join(daemon.directory, "sock")
+        daemon.write_config(listen=daemon.config["listen"] + [{"address": "unix:" + path}])
+        daemon.start()
+        with daemon.client() as client, Stranger(daemon) as stranger:
+            stranger.say(HELLO)
+            assert stranger.hear()[0] == OFFER and len(stranger.fds) == 2
+            daemon.process.signal(signal.SIGTERM)
+            poll(lambda: "draining" in daemon.stderr(), 5, what="draining")
+            client.close()
+            assert daemon.process.wait(10) == 0
+            connect_socket(path).close()
 
 
 def test_without_anybody_to_take_over_from():
