@@ -6,7 +6,7 @@
 // longer: never two at a time. Nothing is asked while the tab is hidden or the page is frozen.
 
 const STEP_MS = 1000;
-const PATIENCE_MS = 4000; // for one answer; then the server counts as lost
+const PATIENCE_MS = 4000; // for one round; then the server counts as lost
 const PARTS = ['status', 'tenants', 'hotkeys', 'upstreams', 'slow'];
 
 export class NoToken extends Error {}
@@ -20,7 +20,11 @@ async function get(path, signal) {
     if (!answer.ok) {
         throw new Error('it answers ' + path + ' with ' + answer.status);
     }
-    return answer.json();
+    try {
+        return await answer.json();
+    } catch (error) {
+        throw error instanceof SyntaxError ? new Error('it answers ' + path + ' with what is no JSON') : error;
+    }
 }
 
 /* tell: {data(parts), lost(error), token()}; since(): what history is wanted from. */
@@ -57,36 +61,36 @@ export class Poll {
         const begin = performance.now();
         const abort = new AbortController();
         const patience = setTimeout(() => abort.abort(), PATIENCE_MS);
+        let tell;
         this.running = true;
         try {
-            if (!this.well) {
-                await get('api/status.json', abort.signal); // one vain try, not six
-            }
-            const paths = PARTS.map(part => 'api/' + part + '.json');
-            paths.push('api/history.json?since=' + this.since());
-            const answers = await Promise.all(paths.map(path => get(path, abort.signal)));
-            const parts = {history: answers.pop()};
-            PARTS.forEach((part, i) => { parts[part] = answers[i]; });
+            const parts = await this.ask(abort.signal);
             this.well = true;
-            if (!this.frozen) {
-                this.tell.data(parts);
-            }
+            tell = () => this.tell.data(parts);
         } catch (error) {
             abort.abort();
             this.well = false;
-            if (error instanceof NoToken) {
-                this.stopped = true;
-                this.tell.token();
-            } else {
-                this.tell.lost(error);
-            }
-        } finally {
-            clearTimeout(patience);
-            this.running = false;
+            this.stopped = error instanceof NoToken && !this.frozen;
+            tell = () => this.stopped ? this.tell.token() : this.tell.lost(error);
         }
+        clearTimeout(patience);
+        this.running = false;
         if (!this.isIdle) {
             this.timer = setTimeout(() => this.wake(), Math.max(0, STEP_MS - (performance.now() - begin)));
         }
+        if (!this.frozen) {
+            tell();
+        }
+    }
+
+    async ask(signal) {
+        if (!this.well) {
+            await get('api/status.json', signal); // one vain try, not six
+        }
+        const paths = PARTS.map(part => 'api/' + part + '.json');
+        paths.push('api/history.json?since=' + this.since());
+        const answers = await Promise.all(paths.map(path => get(path, signal)));
+        return Object.fromEntries([...PARTS, 'history'].map((part, i) => [part, answers[i]]));
     }
 }
 

@@ -8,11 +8,14 @@
 // The rows are grids, so that they can be cards on a narrow screen (headgate.css); since that takes
 // from a table what it is for those who do not see it, the roles are said.
 
-import {make, setClass, setHidden, setStyle, setText} from './dom.js';
+import {make, setClass, setHidden, setStyle, setText, setTitle} from './dom.js';
 import {count, plural} from './format.js';
 
 const FEW = 6; // rows at first where each is a card
+const MANY = 100; // rows: then the style leaves out those that are not in sight
 const narrow = matchMedia('(max-width: 60rem)'); // as in headgate.css
+
+const pointer = matchMedia('(hover: hover)'); // a finger does not hover, and what it touched stays so
 
 const collator = new Intl.Collator('en', {numeric: true});
 
@@ -121,7 +124,7 @@ export class Table {
     }
 
     get isHeld() {
-        return this.body.matches(':hover') || this.body.contains(document.activeElement);
+        return pointer.matches && this.body.matches(':hover') || this.body.contains(document.activeElement);
     }
 
     /* Rows in the order that is asked for, of those that pass the filter. */
@@ -156,6 +159,7 @@ export class Table {
             shown = shown.concat(wanted.filter(row => !places.has(id(row)))).slice(0, this.all ? undefined : limit);
         }
         this.order = shown.map(id);
+        setClass(this.body, shown.length > MANY ? 'many' : '');
         this.place(shown);
         const filtered = wanted.length !== this.rows.length;
         setText(this.count, filtered ? wanted.length + ' of ' + plural(this.rows.length, ...name)
@@ -202,6 +206,9 @@ export class Table {
                 column.show(cells[i], row);
             } else {
                 setText(cells[i], column.text(row));
+                if (!column.number) {
+                    setTitle(cells[i], column.text(row)); // it may be cut
+                }
             }
         });
     }

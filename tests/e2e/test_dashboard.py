@@ -128,6 +128,7 @@ def test_idle(page, night):
     assert night.api("status")["version"] in page.text("#about")
     assert page.text("#tenants .count") == "100 tenants" and len(night.api("tenants")["tenants"]) == 100
     assert page.row("#upstreams", night.caches[0].where)["Breaker"].endswith("closed")
+    assert page.row("#tenants", PUNCTUATED)["State"].endswith("ok")
     assert page.driver.title == "Headgate"
 
 
@@ -483,6 +484,17 @@ def test_lost_and_back(page, night):
     assert page.run("return window.sameDocument"), "it was not loaded anew"
     before = page.text("#live")
     page.wait(lambda: page.text("#live") != before, 5, "the next second")
+
+
+def test_wrong_answers(page):
+    """Something that answers, but not like the server: it is said, and it goes on afterwards."""
+    for answer, said in (("new Response('no', {status: 503})", "with 503"),
+                         ("new Response('<html>')", "with what is no JSON")):
+        page.run("window.realFetch ||= window.fetch; window.fetch = async () => " + answer)
+        page.wait(lambda: said in (page.text("#lost-what") or ""), 5, said)
+        assert "does not answer as it should" in page.text("#lost-what")
+    page.run("window.fetch = window.realFetch")
+    page.wait(lambda: page.run("return document.querySelector('#lost').hidden"), 5, "the server again")
 
 
 def test_nobody_else(page, night):

@@ -48,7 +48,7 @@ options() {
                          print ".Bl -tag -width Ds"; open = 1; next }
         /^  [a-z]/ { print ".It Cm " $1; next }
         /^      / { sub(/^ +/, ""); if (/^type: |^default: /) print ".br"; print; next }
-        END { if (open) print ".El" }'
+        END { if (open) print ".El" }' | awk -f "$top/tests/tools/man-wrap"
 }
 
 opcodes() { "$dump" opcodes; }

@@ -199,7 +199,7 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
          "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes, reject_status, "
          "key_prefix, backend_user, backend_password, backend_database, "
          "max_connections, table_sessions, "
-         "table_session_idle_s, allow_flush, families)"},
+         "table_session_idle_s, required, allow_flush, families)"},
         {"{\"credit_mode\":\"on\"}",
          "bad value 'on' of 'credit_mode' (accepted: off, observe, enforce)"},
         {"{\"credit_mode\":1}", "bad value '1' of 'credit_mode' (accepted: off, observe, enforce)"},
