@@ -14,48 +14,14 @@
 #include "app/conf_table.h"
 #include "app/process.h"
 #include "app/rights.h"
-#include "app/uptlsconf.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "proto/status.h"
 
-/* Who asks for a change, for the log. */
-struct author {
-    const char *user;
-    char from[HG_ADDR_TEXT];
-};
-
-static struct author author_of(const struct hg_job *job)
-{
-    struct author author = {job->user_name[0] != '\0' ? job->user_name : "anonymous", ""};
-    hg_addr_text(&job->peer, author.from);
-    return author;
-}
-
-static void fail_with_errors(struct hg_job *job, uint16_t status, struct hg_conf_errors *errs)
-{
-    hg_job_fail(job, status, "%s", errs->error_count > 0 ? errs->errors[0] : "no memory is left");
-}
-
-static const char being_taken_over[] =
+const char hg_admin_frozen[] =
     "a new process is taking over from this one: nothing can be changed here until it has";
 
 /* ---- putting a changed state in force ---- */
-
-static void log_change(void *ctx, const struct hg_conf_change *change)
-{
-    const struct author *author = ctx;
-    hg_log_info("admin=%s from=%s option=%s before=\"%s\" after=\"%s\" msg=\"%s\"", author->user,
-                author->from, change->path, change->before != NULL ? change->before : "",
-                change->after != NULL ? change->after : "",
-                change->at_run_time ? "changed" : "takes effect only after a restart");
-}
-
-static void warn_all(const struct hg_conf_errors *errs)
-{
-    for (size_t i = 0; i < errs->warning_count; i++)
-        hg_log_warn("msg=\"%s\"", errs->warnings[i]);
-}
 
 /* Takes over `state` (also on failure). `purge`: see hg_publish. */
 static void apply_state(struct hg_process *process, struct hg_job *job, struct hg_state *state,
@@ -65,11 +31,11 @@ static void apply_state(struct hg_process *process, struct hg_job *job, struct h
     struct hg_directory *directory = NULL;
     struct hg_conf_errors errs;
     char why[512] = "no memory is left";
-    struct author author = author_of(job);
+    struct hg_author author = hg_author_of(job);
     hg_conf_errors_init(&errs);
     int rc = hg_state_apply(process->file, state, &effective, &errs);
     if (rc != 0) {
-        fail_with_errors(job, rc == -EINVAL ? HG_STATUS_EINVAL : HG_STATUS_EINTERNAL, &errs);
+        hg_admin_fail(job, rc == -EINVAL ? HG_STATUS_EINVAL : HG_STATUS_EINTERNAL, &errs);
         goto out;
     }
     rc = hg_publish_prepare(process, effective, process->users, &directory, why);
@@ -84,7 +50,8 @@ static void apply_state(struct hg_process *process, struct hg_job *job, struct h
                     process->file->state_path, strerror(-rc));
         goto out;
     }
-    hg_conf_diff(process->effective, effective, log_change, &author);
+    hg_conf_diff(process->effective, effective, hg_author_log, &author);
+    hg_reload_follow_log(process->effective, effective);
     rc = hg_publish(process, effective, directory, purge);
     if (rc != 0) {
         hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left; nothing was changed");
@@ -180,7 +147,7 @@ static void set_data_limit(struct hg_process *process, struct hg_job *job)
                         NULL);
     if (job->status != HG_STATUS_SUCCESS)
         return;
-    struct author author = author_of(job);
+    struct hg_author author = hg_author_of(job);
     hg_log_info("admin=%s from=%s option=tenant.%.*s.data_limit after=0x%02x msg=\"changed\"",
                 author.user, author.from, (int)job->key.len, (const char *)job->key.at, status);
 }
@@ -232,27 +199,6 @@ static void set_verbosity(struct hg_job *job)
     hg_log_set_level(level == 0 ? HG_LOG_WARN : level == 1 ? HG_LOG_INFO : HG_LOG_DEBUG);
 }
 
-static void validate(struct hg_process *process, struct hg_job *job)
-{
-    struct hg_conf *conf = NULL;
-    struct hg_conf_errors errs;
-    hg_conf_errors_init(&errs);
-    if (hg_conf_parse((const char *)job->value.at, job->value.len, "configuration",
-                      &process->overrides, &conf, &errs) != 0)
-        fail_with_errors(job, HG_STATUS_EINVAL, &errs);
-    hg_conf_free(conf);
-    hg_conf_errors_fini(&errs);
-}
-
-static void reload(struct hg_process *process, struct hg_job *job)
-{
-    char *why = NULL;
-    struct author author = author_of(job);
-    if (hg_admin_reload(process, author.user, &why) != 0)
-        hg_job_fail(job, HG_STATUS_EINVAL, "%s", why != NULL ? why : "no memory is left");
-    free(why);
-}
-
 static bool may(struct hg_job *job)
 {
     switch (job->row->code) {
@@ -292,13 +238,13 @@ static void carry_out(struct hg_process *process, struct hg_job *job)
         set_verbosity(job);
         break;
     case HG_OPCODE_CONFIG_VALIDATE:
-        validate(process, job);
+        hg_reload_validate_job(process, job);
         break;
     case HG_OPCODE_BACKUP:
         hg_backup_on_job(process, job);
         break;
     case HG_OPCODE_CONFIG_RELOAD:
-        reload(process, job);
+        hg_reload_job(process, job);
         break;
     case HG_OPCODE_SET_PARAM:
         hg_admin_set_param(process, job);
@@ -317,7 +263,7 @@ static bool comes_too_late(const struct hg_process *process, struct hg_job *job)
                    !(job->row->code == HG_OPCODE_SET_PARAM && hg_span_is(job->key, "server.drain"));
     if (!process->frozen || !changes)
         return false;
-    hg_job_fail(job, HG_STATUS_EBUSY, "%s", being_taken_over);
+    hg_job_fail(job, HG_STATUS_EBUSY, "%s", hg_admin_frozen);
     return true;
 }
 
@@ -327,111 +273,4 @@ void hg_admin_on_job(struct hg_process *process, struct hg_job *job)
     if (may(job) && !comes_too_late(process, job))
         carry_out(process, job);
     hg_job_answer(job);
-}
-
-/* ---- reload ---- */
-
-struct loaded {
-    struct hg_conf *file, *effective;
-    struct hg_users_ref *users;
-    struct hg_tlsset *tls;
-    struct hg_directory *directory;
-};
-
-static int read_again(struct hg_process *process, struct loaded *loaded,
-                      struct hg_conf_errors *errs)
-{
-    struct hg_users *users = NULL;
-    char why[512] = "no memory is left";
-    int rc = hg_conf_load(process->conf_path, &process->overrides, &loaded->file, errs);
-    if (rc == 0)
-        rc = hg_state_apply(loaded->file, process->state, &loaded->effective, errs);
-    if (rc == 0)
-        rc = loaded->effective->users_file[0] != '\0'
-                 ? hg_users_load(loaded->effective->users_file, &users, errs)
-                 : hg_users_open(&users);
-    if (rc != 0)
-        return rc;
-    hg_users_keep_key(users, process->users->users);
-    loaded->users = hg_users_ref_new(users);
-    if (loaded->users == NULL) {
-        hg_users_free(users);
-        return -ENOMEM;
-    }
-    rc = hg_tlsset_load(loaded->effective, &loaded->tls, why);
-    if (rc == 0)
-        rc = hg_uptlsconf_try(loaded->effective, why);
-    if (rc == 0)
-        rc = hg_publish_prepare(process, loaded->effective, loaded->users, &loaded->directory, why);
-    if (rc != 0)
-        hg_conf_errors_add(errs, NULL, 0, "%s", why);
-    return rc;
-}
-
-static void follow_log_settings(const struct hg_conf *before, const struct hg_conf *now)
-{
-    const char *path = now->log_file[0] != '\0' ? now->log_file : NULL;
-    hg_log_set_level((enum hg_log_level)now->log_level);
-    if (path == NULL || strcmp(before->log_file, now->log_file) == 0)
-        return;
-    if (hg_log_open(path, (enum hg_log_level)now->log_level) != 0)
-        hg_log_error("msg=\"cannot open the new log_file; the old one stays open\"");
-}
-
-/* A prefix that comes or goes with another tenant: nobody has written it, and items seem lost. */
-static void warn_of_prefixes(const struct hg_conf *before, const struct hg_conf *after)
-{
-    for (size_t i = 0; i < after->tenants_count; i++) {
-        const struct hg_conf_tenant *now = &after->tenants[i];
-        const struct hg_conf_tenant *old =
-            hg_conf_tenant_find(before, now->name, strlen(now->name));
-        if (old == NULL || old->disabled || now->disabled ||
-            strcmp(old->upstream, now->upstream) != 0 ||
-            strcmp(old->effective_prefix, now->effective_prefix) == 0)
-            continue;
-        hg_log_warn("tenant=%s msg=\"the key prefix changes from '%s' to '%s': items under the old "
-                    "one are not found; write key_prefix: '%s' to keep it\"",
-                    now->name, old->effective_prefix, now->effective_prefix, old->effective_prefix);
-    }
-}
-
-int hg_admin_reload(struct hg_process *process, const char *who, char **ret_why)
-{
-    struct loaded loaded = {NULL, NULL, NULL, NULL, NULL};
-    struct hg_conf_errors errs;
-    struct author author = {who, "-"};
-    if (process->frozen) {
-        *ret_why = strdup(being_taken_over);
-        return -EBUSY;
-    }
-    hg_conf_errors_init(&errs);
-    int rc = read_again(process, &loaded, &errs);
-    if (rc == 0) {
-        warn_all(&errs);
-        size_t fixed = hg_conf_diff(process->effective, loaded.effective, log_change, &author);
-        if (fixed > 0)
-            hg_log_warn("options=%zu msg=\"some changes take effect only after a restart\"", fixed);
-        warn_of_prefixes(process->effective, loaded.effective);
-        follow_log_settings(process->effective, loaded.effective);
-        rc = hg_publish(process, loaded.effective, loaded.directory, NULL);
-    }
-    if (rc == 0) {
-        hg_tlslisten_put(process->tls, loaded.tls);
-        hg_conf_free(process->file);
-        process->file = loaded.file;
-        hg_users_ref_unref(process->users);
-        process->users = loaded.users;
-        hg_counter_add(&process->reloads, 1);
-        hg_log_info("admin=%s msg=\"configuration reloaded\"", who);
-    } else {
-        hg_counter_add(&process->reload_errors, 1);
-        *ret_why = strdup(errs.error_count > 0 ? errs.errors[0] : "no memory is left");
-        hg_directory_unref(loaded.directory);
-        hg_users_ref_unref(loaded.users);
-        hg_conf_free(loaded.effective);
-        hg_conf_free(loaded.file);
-    }
-    hg_tlsset_free(loaded.tls);
-    hg_conf_errors_fini(&errs);
-    return rc;
 }

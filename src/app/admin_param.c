@@ -66,13 +66,25 @@ struct param {
     struct hg_span option;
 };
 
-static bool has_upstream(struct hg_process *process, struct hg_job *job, struct hg_span name)
+/* Is there such an upstream, of a kind that the option has a meaning for? An unknown option is told
+   elsewhere. */
+static bool may_upstream(struct hg_process *process, struct hg_job *job, struct hg_span name,
+                         const char *option)
 {
     char text[HG_BUCKET_NAME_MAX + 1];
-    if (copy_text(name, text, sizeof text) &&
-        hg_conf_upstream_find(process->effective, text) != HG_CONF_NO_UPSTREAM)
-        return true;
-    hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no upstream of this name");
+    size_t found = HG_CONF_NO_UPSTREAM;
+    if (copy_text(name, text, sizeof text))
+        found = hg_conf_upstream_find(process->effective, text);
+    if (found == HG_CONF_NO_UPSTREAM) {
+        hg_job_fail(job, HG_STATUS_KEY_ENOENT, "there is no upstream of this name");
+        return false;
+    }
+    enum hg_conf_kind kind = process->effective->upstreams[found].kind;
+    const struct hg_conf_option *row = hg_conf_option_find(HG_CONF_SCOPE_UPSTREAM, option);
+    if (row == NULL || (row->for_kinds & 1u << kind) != 0 || job->value.len == 0)
+        return true; /* what is not set may be taken back all the same */
+    hg_job_fail(job, HG_STATUS_EINVAL, "'%s' has no meaning for an upstream of kind %s", option,
+                hg_conf_kind_name(kind));
     return false;
 }
 
@@ -97,10 +109,10 @@ static void set_text_param(struct hg_process *process, struct hg_job *job,
     if (param->scope == HG_CONF_SCOPE_TENANT &&
         hg_admin_find_tenant(process, job, param->name) == NULL)
         return;
-    if (param->scope == HG_CONF_SCOPE_UPSTREAM && !has_upstream(process, job, param->name))
-        return;
     if (!copy_text(param->option, option, sizeof option))
         option[0] = '\0'; /* longer than any */
+    if (param->scope == HG_CONF_SCOPE_UPSTREAM && !may_upstream(process, job, param->name, option))
+        return;
     if (!copy_text(job->value, text, sizeof text)) {
         hg_job_fail(job, HG_STATUS_EINVAL, "the value has a zero byte or is too long");
         return;
@@ -159,14 +171,14 @@ static bool is_text_of_node(struct hg_span path)
 
 static void refuse_param(struct hg_job *job)
 {
-    char node[400], tenant[400];
+    char node[700];
     hg_state_list_node_options(node, sizeof node);
-    hg_state_list_options("tenant.NAME.", tenant, sizeof tenant);
     hg_job_fail(job, HG_STATUS_EINVAL,
                 "this option cannot be set at run time (accepted: node_capacity, "
                 "default_throttle_reserved_units, default_throttle_hard_limit, %s, "
-                "upstream.NAME.OPTION for what concerns tickets, %s, and server.drain)",
-                node, tenant);
+                "server.drain, upstream.NAME.OPTION and tenant.NAME.OPTION, whose options are told "
+                "when one is wrong)",
+                node);
 }
 
 /* The end, as SIGTERM begins it. */

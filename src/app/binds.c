@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/process.h"
+#include "app/upstreams_view.h"
 #include "base/clock.h"
 
 /* Of a store that has answered nothing lately few requests are left, and a share of them says
@@ -176,7 +177,8 @@ static void on_look(struct hg_timer *timer)
         struct hg_upstream *upstream = directory->upstreams[i];
         bool still = stands_still(upstream->gate);
         /* Of a store that does not answer at all no key is to blame. */
-        if (is_backlogged(upstream, settings->backlog_us, now_us) && hg_upstream_is_alive(upstream))
+        if (is_backlogged(upstream, settings->backlog_us, now_us) &&
+            hg_upstream_is_alive(directory, upstream))
             begin(binds, upstream, settings, still);
     }
 }

@@ -30,17 +30,12 @@ static void send_parcels(struct hg_hotkeys *hot)
     }
 }
 
-static bool is_deleted(const struct hg_bucket *bucket)
-{
-    return atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED;
-}
-
 void hg_hotkeys_forget_deleted(struct hg_hotkeys *hot)
 {
     HG_LIST_EACH(node, &hot->tenants)
     {
         struct hg_hottenant *tenant = HG_CONTAINER_OF(node, struct hg_hottenant, node);
-        if (is_deleted(tenant->bucket))
+        if (hg_bucket_is_over(tenant->bucket))
             hg_hottenant_free(hot, tenant);
     }
 }
@@ -124,7 +119,7 @@ void hg_hotkeys_end_epoch(struct hg_hotkeys *hot, uint64_t now_us, uint64_t wall
 static void take_share(struct hg_hotkeys *hot, struct hg_hotshare *share)
 {
     struct hg_hottenant *tenant =
-        is_deleted(share->bucket) ? NULL : hg_hottenant_of(hot, share->bucket);
+        hg_bucket_is_over(share->bucket) ? NULL : hg_hottenant_of(hot, share->bucket);
     if (tenant == NULL)
         hg_hotshare_free(&hot->front->hot.mem, share);
     else

@@ -20,6 +20,7 @@
 #include "app/state.h"
 #include "app/tlslisten.h"
 #include "app/users.h"
+#include "back/ring.h"
 #include "core/credittick.h"
 #include "front/front.h"
 #include "front/listener.h"
@@ -69,6 +70,7 @@ struct hg_process {
     struct hg_directory *directory; /* in force; under lock */
     pthread_mutex_t slot_lock;
     bool slots[HG_UPSTREAMS_MAX]; /* upstream slots in use; under slot_lock */
+    uint64_t generations; /* of upstreams, so far */
     struct hg_resolver *resolver;
 
     struct hg_loop loop; /* main thread's */
@@ -138,25 +140,33 @@ const struct hg_users *hg_users_of(const struct hg_directory *directory);
 
 /* ---- upstreams.c ---- */
 
-/* Opens the shared part of an upstream. 0, or -errno with `why`. */
+/* Opens an upstream that there was not, with its first generation. 0, or -errno with `why`. */
 HG_MUST_USE int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *conf,
-                                 struct hg_upstream **ret, char why[512]);
-/* What can change while it runs. */
-void hg_upstream_update(struct hg_upstream *upstream, const struct hg_conf_upstream *conf);
+                                 struct hg_generation **ret, char why[512]);
+/* Ring and hash of a memcached upstream, as texts that hold; no servers. */
+void hg_upstream_ring_conf(struct hg_ring_conf *ring, const struct hg_conf_upstream *conf);
+/* Does the change need another generation? Both have the same kind. */
+bool hg_upstream_needs_renewal(const struct hg_conf_upstream *before,
+                               const struct hg_conf_upstream *now);
+/* Another generation of it. Servers that were out before begin so. 0, or -errno with `why`. */
+HG_MUST_USE int hg_upstream_renew(struct hg_upstream *upstream, const struct hg_conf_upstream *conf,
+                                  struct hg_generation **ret, char why[512]);
+/* The generation is in force from now on, with what an open store takes over. */
+void hg_upstream_update(struct hg_generation *generation, const struct hg_conf_upstream *conf);
+/* It is not listed any more. */
+void hg_upstream_end(struct hg_upstream *upstream);
 /* The key space of a bucket in an embedded upstream; 0 for other kinds. */
-HG_MUST_USE int hg_upstream_tenant(struct hg_upstream *upstream, const char *bucket,
+HG_MUST_USE int hg_upstream_tenant(struct hg_generation *generation, const char *bucket,
                                    uint32_t *ret_id);
 /* As whom a tenant's requests go to the servers: a number of back/identity.h; 0 for kinds without
-   servers. *id comes with what it was here before, or 0, which saves a search if it still is. 0,
-   -ENOMEM, or -ENOSPC: too many logins have been used since the start. */
-HG_MUST_USE int hg_upstream_identity(struct hg_upstream *upstream,
+   servers. *id comes with what it was in this generation before, or 0, which saves a search if it
+   still is. 0, -ENOMEM, or -ENOSPC: the generation has had too many logins. */
+HG_MUST_USE int hg_upstream_identity(struct hg_generation *generation,
                                      const struct hg_conf_tenant *tenant, uint32_t *id);
 /* The bucket is deleted: its items go. */
 void hg_upstream_purge(struct hg_upstream *upstream, const char *bucket, uint32_t tenant_id);
 /* The same for what an earlier bucket of the name may have left. */
-void hg_upstream_forget(struct hg_upstream *upstream, const char *bucket);
-/* Is there a server that is not out? Always so for kinds without servers. */
-bool hg_upstream_is_alive(const struct hg_upstream *upstream);
+void hg_upstream_forget(struct hg_generation *generation, const char *bucket);
 /* Begins a copy of an embedded upstream; 0 or -errno with `error`, -ENOTSUP for other kinds. */
 HG_MUST_USE int hg_upstream_copy_begin(struct hg_upstream *upstream, struct hg_embedded_copy **ret,
                                        char *error, size_t error_bytes);

@@ -62,26 +62,45 @@ static void keep_opened(struct hg_front_settings *to, const struct hg_directory 
     to->max_value_bytes = before->settings.max_value_bytes;
 }
 
-static struct hg_upstream *find_upstream(const struct hg_directory *directory, const char *name)
+/* The generation of that name and kind that is in force; NULL: none. */
+static struct hg_generation *find_generation(const struct hg_directory *directory,
+                                             const struct hg_conf_upstream *conf)
 {
-    return directory != NULL ? hg_directory_upstream(directory, hg_span_str(name)) : NULL;
+    for (size_t i = 0; directory != NULL && i < directory->upstream_count; i++)
+        if (strcmp(directory->upstreams[i]->name, conf->name) == 0 &&
+            strcmp(directory->upstreams[i]->kind, hg_conf_kind_name(conf->kind)) == 0)
+            return directory->generations[i];
+    return NULL;
+}
+
+/* `renewed`: the generation of this name is exchanged in any case; may be NULL. */
+static int add_upstream(struct hg_process *process, const struct hg_conf_upstream *conf,
+                        struct hg_directory *directory, const char *renewed, char why[512])
+{
+    struct hg_generation *now = find_generation(process->directory, conf);
+    struct hg_generation *made = NULL;
+    int rc = 0;
+    if (now == NULL) {
+        rc = hg_upstream_open(process, conf, &made, why);
+    } else {
+        size_t before = hg_conf_upstream_find(process->effective, conf->name);
+        if (hg_upstream_needs_renewal(&process->effective->upstreams[before], conf) ||
+            (renewed != NULL && strcmp(renewed, conf->name) == 0))
+            rc = hg_upstream_renew(now->upstream, conf, &made, why);
+    }
+    if (rc == 0)
+        hg_directory_list(directory, made != NULL ? made : now);
+    hg_generation_unref(made);
+    return rc;
 }
 
 static int add_upstreams(struct hg_process *process, const struct hg_conf *conf,
-                         struct hg_directory *directory, char why[512])
+                         struct hg_directory *directory, const char *renewed, char why[512])
 {
-    for (size_t i = 0; i < conf->upstreams_count; i++) {
-        struct hg_upstream *upstream = find_upstream(process->directory, conf->upstreams[i].name);
-        if (upstream != NULL) {
-            hg_upstream_ref(upstream);
-        } else {
-            int rc = hg_upstream_open(process, &conf->upstreams[i], &upstream, why);
-            if (rc != 0)
-                return rc;
-        }
-        directory->upstreams[directory->upstream_count++] = upstream;
-    }
-    return 0;
+    int rc = 0;
+    for (size_t i = 0; i < conf->upstreams_count && rc == 0; i++)
+        rc = add_upstream(process, &conf->upstreams[i], directory, renewed, why);
+    return rc;
 }
 
 /* May the record go on as it is, or do its items live elsewhere now? */
@@ -93,7 +112,7 @@ static bool still_fits(const struct hg_bucket *bucket, const struct hg_conf_tena
 }
 
 static struct hg_bucket *new_bucket(struct hg_process *process, const struct hg_conf_tenant *tenant,
-                                    struct hg_upstream *upstream, char why[512])
+                                    struct hg_generation *generation, char why[512])
 {
     struct hg_bucket *bucket = hg_bucket_new(tenant->name, process->front.worker_count);
     char *prefix = strdup(tenant->effective_prefix);
@@ -106,15 +125,16 @@ static struct hg_bucket *new_bucket(struct hg_process *process, const struct hg_
     free(bucket->prefix);
     bucket->prefix = prefix;
     bucket->prefix_len = strlen(prefix);
-    if (upstream == NULL)
+    if (generation == NULL)
         return bucket;
-    bucket->upstream = hg_upstream_ref(upstream);
+    bucket->upstream = hg_upstream_ref(generation->upstream);
     /* A bucket that is created now is empty, whatever an earlier one of the name has left. */
-    if (process->directory != NULL && tenant->by_opcode)
-        hg_upstream_forget(upstream, tenant->name);
-    if (hg_upstream_tenant(upstream, tenant->name, &bucket->tenant_id) != 0) {
+    if (process->directory != NULL && tenant->by_opcode &&
+        hg_directory_bucket(process->directory, hg_span_str(tenant->name)) == NULL)
+        hg_upstream_forget(generation, tenant->name);
+    if (hg_upstream_tenant(generation, tenant->name, &bucket->tenant_id) != 0) {
         snprintf(why, 512, "cannot make room for tenant '%s' in store '%s'", tenant->name,
-                 upstream->name);
+                 generation->upstream->name);
         hg_bucket_unref(bucket);
         return NULL;
     }
@@ -128,31 +148,33 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static int identity_of(const struct hg_conf_tenant *tenant, const struct hg_bucket *bucket,
-                       uint32_t *ret_id)
+/* As whom the buckets' requests go to their servers. */
+static int add_identities(struct hg_process *process, const struct hg_conf *conf,
+                          struct hg_directory *directory, const char **ret_full, char why[512])
 {
-    uint32_t id = hg_bucket_identity(bucket);
-    int rc = 0;
-    if (bucket->upstream != NULL)
-        rc = hg_upstream_identity(bucket->upstream, tenant, &id);
-    if (rc == 0)
-        *ret_id = id;
-    return rc;
-}
-
-/* All that its logins need is there, so that publishing it cannot fail. */
-static int add_identity(const struct hg_conf_tenant *tenant, const struct hg_bucket *bucket,
-                        char why[512])
-{
-    uint32_t id;
-    int rc = identity_of(tenant, bucket, &id);
-    if (rc == -ENOSPC)
-        snprintf(why, 512,
-                 "tenant '%s' is one login too many: upstream '%s' has had %d since the start",
-                 tenant->name, bucket->upstream->name, HG_IDENTITIES_MAX);
-    else if (rc != 0)
-        snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
-    return rc;
+    const struct hg_directory *before = process->directory;
+    for (size_t i = 0; i < directory->bucket_count; i++) {
+        const struct hg_bucket *bucket = directory->buckets[i];
+        const struct hg_conf_tenant *tenant =
+            hg_conf_tenant_find(conf, bucket->name, bucket->name_len);
+        if (bucket->upstream == NULL)
+            continue;
+        struct hg_generation *generation = hg_directory_generation(directory, bucket->upstream);
+        uint32_t *id = &directory->identities[i];
+        if (before != NULL && hg_directory_generation(before, bucket->upstream) == generation)
+            *id = hg_directory_identity(before, bucket);
+        int rc = hg_upstream_identity(generation, tenant, id);
+        if (rc == -ENOSPC) {
+            *ret_full = bucket->upstream->name;
+            snprintf(why, 512, "tenant '%s' is one login too many: upstream '%s' has %d",
+                     tenant->name, bucket->upstream->name, HG_IDENTITIES_MAX);
+        } else if (rc != 0) {
+            snprintf(why, 512, "no memory is left for tenant '%s'", tenant->name);
+        }
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
 }
 
 static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
@@ -160,20 +182,19 @@ static int add_buckets(struct hg_process *process, const struct hg_conf *conf,
 {
     for (size_t i = 0; i < conf->tenants_count; i++) {
         const struct hg_conf_tenant *tenant = &conf->tenants[i];
-        struct hg_upstream *upstream = NULL;
+        struct hg_generation *generation = NULL;
         struct hg_bucket *bucket = NULL;
         if (tenant->upstream_index != HG_CONF_NO_UPSTREAM)
-            upstream = directory->upstreams[tenant->upstream_index];
+            generation = directory->generations[tenant->upstream_index];
+        struct hg_upstream *upstream = generation != NULL ? generation->upstream : NULL;
         if (process->directory != NULL)
             bucket = hg_directory_bucket(process->directory, hg_span_str(tenant->name));
-        bucket = still_fits(bucket, tenant, upstream) ? hg_bucket_ref(bucket)
-                                                      : new_bucket(process, tenant, upstream, why);
+        bucket = still_fits(bucket, tenant, upstream)
+                     ? hg_bucket_ref(bucket)
+                     : new_bucket(process, tenant, generation, why);
         if (bucket == NULL)
             return -ENOMEM;
         directory->buckets[directory->bucket_count++] = bucket;
-        int rc = add_identity(tenant, bucket, why);
-        if (rc != 0)
-            return rc;
     }
     qsort(directory->buckets, directory->bucket_count, sizeof directory->buckets[0], by_name);
     return 0;
@@ -206,8 +227,9 @@ static int add_families(const struct hg_conf *conf, struct hg_directory *directo
     return done ? 0 : -ENOMEM;
 }
 
-int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
-                       struct hg_users_ref *users, struct hg_directory **ret, char why[512])
+static int prepare(struct hg_process *process, const struct hg_conf *effective,
+                   struct hg_users_ref *users, const char *renewed, const char **ret_full,
+                   struct hg_directory **ret, char why[512])
 {
     struct hg_directory *directory =
         hg_directory_new(effective->tenants_count, effective->upstreams_count);
@@ -220,17 +242,35 @@ int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effecti
     atomic_fetch_add(&users->refs, 1);
     directory->users = users;
     directory->users_unref = hg_users_ref_unref;
-    int rc = add_upstreams(process, effective, directory, why);
+    int rc = add_upstreams(process, effective, directory, renewed, why);
     if (rc == 0)
         rc = add_buckets(process, effective, directory, why);
     if (rc == 0)
+        rc = add_identities(process, effective, directory, ret_full, why);
+    if (rc == 0)
         rc = add_families(effective, directory, why);
-    if (rc != 0) {
+    if (rc != 0)
         hg_directory_unref(directory);
-        return rc;
+    else
+        *ret = directory;
+    return rc;
+}
+
+int hg_publish_prepare(struct hg_process *process, const struct hg_conf *effective,
+                       struct hg_users_ref *users, struct hg_directory **ret, char why[512])
+{
+    const char *full = NULL;
+    int rc = prepare(process, effective, users, NULL, &full, ret, why);
+    /* Logins that nobody has any more are forgotten with their generation. Those that are in use
+       have room, unless they are too many by themselves. */
+    while (rc == -ENOSPC && full != NULL) {
+        const char *renewed = full;
+        full = NULL;
+        rc = prepare(process, effective, users, renewed, &full, ret, why);
+        if (full != NULL && strcmp(full, renewed) == 0)
+            break;
     }
-    *ret = directory;
-    return 0;
+    return rc;
 }
 
 /* ---- putting it in force ---- */
@@ -248,7 +288,7 @@ static struct hg_credit_settings credit_settings(const struct hg_conf *conf)
 
 /* Does what others keep lie where the bucket's keys do? On Redis also what was never Headgate's:
    with the plain layout other programs read and write there, and a prefix says that there are
-   others. As the store was opened, not as the file now has it. */
+   others. */
 static bool is_shared(const struct hg_bucket *bucket, const struct hg_conf_tenant *tenant)
 {
     const struct hg_upstream *upstream = bucket->upstream;
@@ -311,9 +351,8 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
                         struct hg_directory *directory)
 {
     for (size_t i = 0; i < conf->upstreams_count; i++) {
-        struct hg_upstream *upstream = find_upstream(directory, conf->upstreams[i].name);
-        hg_upstream_update(upstream, &conf->upstreams[i]);
-        hg_publish_execution(&process->front, upstream, &conf->upstreams[i]);
+        hg_upstream_update(directory->generations[i], &conf->upstreams[i]);
+        hg_publish_execution(&process->front, directory->upstreams[i], &conf->upstreams[i]);
     }
     for (size_t i = 0; i < conf->tenants_count; i++) {
         const struct hg_conf_tenant *tenant = &conf->tenants[i];
@@ -322,14 +361,12 @@ static void set_records(struct hg_process *process, const struct hg_conf *conf,
             hg_credit_bucket_init(&process->node, &bucket->credit, bucket->credit_lanes,
                                   tenant->reserved, tenant->hard_limit);
         set_bucket(bucket, tenant);
-        uint32_t identity;
-        if (identity_of(tenant, bucket, &identity) == 0)
-            atomic_store(&bucket->identity, identity);
     }
 }
 
-/* Buckets that are in force and not in the new directory: their waiting requests get 0x08. Returns
-   the one of the name `purge`, counted, or NULL. */
+/* Buckets that are in force and not in the new directory: their waiting requests get 0x08, but of
+   one whose name is there again they go on in the new record. Returns the one of the name `purge`,
+   counted, or NULL. */
 static struct hg_bucket *end_removed(struct hg_process *process,
                                      const struct hg_directory *directory, const char *purge)
 {
@@ -339,10 +376,16 @@ static struct hg_bucket *end_removed(struct hg_process *process,
         struct hg_bucket *bucket = before->buckets[i];
         if (!is_new(directory, bucket))
             continue;
-        atomic_store(&bucket->state, HG_BUCKET_DELETED);
+        if (hg_directory_bucket(directory, hg_span(bucket->name, bucket->name_len)) != NULL)
+            atomic_store(&bucket->moved, true);
+        else
+            atomic_store(&bucket->state, HG_BUCKET_DELETED);
         if (purge != NULL && strcmp(purge, bucket->name) == 0)
             purged = hg_bucket_ref(bucket);
     }
+    for (size_t i = 0; before != NULL && i < before->upstream_count; i++)
+        if (hg_directory_generation(directory, before->upstreams[i]) == NULL)
+            hg_upstream_end(before->upstreams[i]);
     return purged;
 }
 

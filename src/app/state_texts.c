@@ -14,6 +14,13 @@
 #include "app/strictjson.h"
 
 static const unsigned server_kept[] = {
+    HG_CONF_SERVER_log_level,
+    HG_CONF_SERVER_max_connections,
+    HG_CONF_SERVER_idle_timeout_s,
+    HG_CONF_SERVER_request_deadline_ms,
+    HG_CONF_SERVER_throttle_max_wait_ms,
+    HG_CONF_SERVER_slow_request_ms,
+    HG_CONF_SERVER_trace_sample,
     HG_CONF_SERVER_ingress_enabled,
     HG_CONF_SERVER_ingress_tickets,
     HG_CONF_SERVER_ingress_max_queue_depth,
@@ -28,6 +35,13 @@ static const unsigned server_kept[] = {
 };
 
 static const unsigned upstream_kept[] = {
+    HG_CONF_UPSTREAM_connect_timeout_ms,
+    HG_CONF_UPSTREAM_backend_timeout_ms,
+    HG_CONF_UPSTREAM_reconnect_max_ms,
+    HG_CONF_UPSTREAM_pool_depth,
+    HG_CONF_UPSTREAM_pool_max_connections,
+    HG_CONF_UPSTREAM_pool_min_hold_ms,
+    HG_CONF_UPSTREAM_pool_idle_timeout_s,
     HG_CONF_UPSTREAM_execution_control,
     HG_CONF_UPSTREAM_read_tickets,
     HG_CONF_UPSTREAM_write_tickets,
@@ -44,10 +58,17 @@ static const unsigned upstream_kept[] = {
 };
 
 static const unsigned tenant_kept[] = {
-    HG_CONF_TENANT_state,           HG_CONF_TENANT_kv_hotkey_throttle_threshold,
-    HG_CONF_TENANT_hotkey_mode,     HG_CONF_TENANT_hotkey_control,
-    HG_CONF_TENANT_hotkey_tracking, HG_CONF_TENANT_ticket_mode,
-    HG_CONF_TENANT_bind_mode,       HG_CONF_TENANT_bind_min_bytes,
+    HG_CONF_TENANT_state,
+    HG_CONF_TENANT_credit_mode,
+    HG_CONF_TENANT_reject_status,
+    HG_CONF_TENANT_max_connections,
+    HG_CONF_TENANT_kv_hotkey_throttle_threshold,
+    HG_CONF_TENANT_hotkey_mode,
+    HG_CONF_TENANT_hotkey_control,
+    HG_CONF_TENANT_hotkey_tracking,
+    HG_CONF_TENANT_ticket_mode,
+    HG_CONF_TENANT_bind_mode,
+    HG_CONF_TENANT_bind_min_bytes,
 };
 
 static const unsigned *kept_of(enum hg_conf_scope scope, size_t *ret_count)

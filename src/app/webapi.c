@@ -313,11 +313,11 @@ static const char *breaker_name(const struct hg_server *server)
     return strcmp(state, "ramp") == 0 ? "closed" : state;
 }
 
-static void server_object(struct hg_webtext *text, const struct hg_server *server,
-                          const struct hg_web_server *record)
+static void server_object(struct hg_webtext *text, const struct hg_upstream *upstream,
+                          const struct hg_server *server, const struct hg_web_server *record)
 {
     uint64_t sums[HG_UPSTREAM_STATS] = {0};
-    hg_server_sum(server, sums);
+    hg_upstream_server_sum(upstream, server->address, sums);
     hg_json_open(text, '{');
     key_string(text, "address", server->address);
     key_string(text, "breaker", breaker_name(server));
@@ -329,10 +329,11 @@ static void server_object(struct hg_webtext *text, const struct hg_server *serve
     hg_json_close(text, '}');
 }
 
-static void file_object(struct hg_webtext *text, const struct hg_upstream *upstream)
+static void file_object(struct hg_webtext *text, const struct hg_directory *directory,
+                        const struct hg_upstream *upstream)
 {
     struct hg_embedded_stats stats;
-    if (!hg_upstream_embedded(upstream, &stats))
+    if (!hg_upstream_embedded(directory, upstream, &stats))
         return;
     hg_json_open(text, '{');
     key_string(text, "address", upstream->name);
@@ -353,7 +354,7 @@ static void upstream_object(struct hg_webtext *text, const struct hg_web *web,
 {
     static const char *const controls[] = {"adaptive", "probing", "fixed"};
     const struct hg_web_upstream *record = hg_web_watch_upstream(&web->watch, upstream);
-    const struct hg_upstream_shared *remote = hg_upstream_remote(upstream);
+    const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
     struct hg_gateshare *gate = upstream->gate;
     pthread_mutex_lock(&gate->lock);
     enum hg_probe_control control = gate->wanted.control;
@@ -361,7 +362,7 @@ static void upstream_object(struct hg_webtext *text, const struct hg_web *web,
     hg_json_open(text, '{');
     key_string(text, "name", upstream->name);
     key_string(text, "kind", upstream->kind);
-    key_bool(text, "alive", hg_upstream_is_alive(upstream));
+    key_bool(text, "alive", hg_upstream_is_alive(directory, upstream));
     key_string(text, "control", controls[control]);
     hg_json_key(text, "tickets");
     hg_json_open(text, '{');
@@ -372,11 +373,11 @@ static void upstream_object(struct hg_webtext *text, const struct hg_web *web,
     key_uint(text, "evicting", hg_web_evicted(web, directory, upstream));
     hg_json_key(text, "servers");
     hg_json_open(text, '[');
-    for (uint32_t s = 0; remote != NULL && s < hg_upstream_servers(upstream); s++)
-        server_object(text, &remote->servers[s],
+    for (uint32_t s = 0; remote != NULL && s < hg_upstream_servers(directory, upstream); s++)
+        server_object(text, upstream, &remote->servers[s],
                       record != NULL && s < record->count ? &record->servers[s] : NULL);
     if (remote == NULL)
-        file_object(text, upstream);
+        file_object(text, directory, upstream);
     hg_json_close(text, ']');
     hg_json_close(text, '}');
 }

@@ -142,7 +142,7 @@ static void upstream_metric(struct hg_web *web, const struct hg_directory *direc
             upstream_line(text, metric, upstream, upstream->kind, 1);
             break;
         case HG_METRIC_UPSTREAM_UP:
-            upstream_line(text, metric, upstream, NULL, hg_upstream_is_alive(upstream));
+            upstream_line(text, metric, upstream, NULL, hg_upstream_is_alive(directory, upstream));
             break;
         case HG_METRIC_UPSTREAM_BACKLOG:
             upstream_line(text, metric, upstream, NULL, not_negative(atomic_load(&gate->backlog)));
@@ -183,19 +183,19 @@ static struct server *list_servers(const struct hg_directory *directory, size_t 
 {
     size_t room = 0, count = 0;
     for (size_t i = 0; i < directory->upstream_count; i++)
-        room += hg_upstream_servers(directory->upstreams[i]);
+        room += hg_upstream_servers(directory, directory->upstreams[i]);
     struct server *list = calloc(room + 1, sizeof *list);
     for (size_t i = 0; list != NULL && i < directory->upstream_count; i++) {
         const struct hg_upstream *upstream = directory->upstreams[i];
-        const struct hg_upstream_shared *remote = hg_upstream_remote(upstream);
-        for (uint32_t s = 0; remote != NULL && s < hg_upstream_servers(upstream) && count < room;
-             s++) {
+        const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+        for (uint32_t s = 0;
+             remote != NULL && s < hg_upstream_servers(directory, upstream) && count < room; s++) {
             struct server *to = &list[count++];
             to->remote = remote;
             to->server = &remote->servers[s];
             hg_metric_label(to->labels, "upstream", upstream->name);
             hg_metric_label(to->labels, "server", to->server->address);
-            hg_server_sum(to->server, to->sums);
+            hg_upstream_server_sum(upstream, to->server->address, to->sums);
             to->identities = hg_identities_count(&remote->identities);
             to->pools = calloc(to->identities, sizeof *to->pools);
             if (to->pools != NULL)
@@ -272,7 +272,7 @@ static void embedded(const struct hg_directory *directory, struct hg_webtext *te
     struct hg_embedded_stats *stats = calloc(directory->upstream_count + 1, sizeof *stats);
     bool *is = calloc(directory->upstream_count + 1, sizeof *is);
     for (size_t i = 0; stats != NULL && is != NULL && i < directory->upstream_count; i++)
-        is[i] = hg_upstream_embedded(directory->upstreams[i], &stats[i]);
+        is[i] = hg_upstream_embedded(directory, directory->upstreams[i], &stats[i]);
     for (size_t r = 0; r < rows_count; r++) {
         hg_metric_head(text, &rows[r]);
         for (size_t i = 0; stats != NULL && is != NULL && i < directory->upstream_count; i++)
@@ -293,7 +293,7 @@ static void clusters(const struct hg_directory *directory, struct hg_webtext *te
         hg_metric_head(text, &rows[r]);
         for (size_t i = 0; i < directory->upstream_count; i++) {
             uint64_t values[HG_REDISCLUSTER_STATS];
-            if (hg_upstream_cluster(directory->upstreams[i], values))
+            if (hg_upstream_cluster(directory, directory->upstreams[i], values))
                 upstream_line(text, &rows[r], directory->upstreams[i], NULL,
                               values[rows[r].offset]);
         }

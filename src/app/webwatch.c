@@ -218,7 +218,7 @@ static bool sync_upstreams(struct hg_web_watch *watch, const struct hg_directory
     for (size_t i = 0; done && i < directory->upstream_count; i++) {
         const struct hg_upstream *upstream = directory->upstreams[i];
         const struct hg_web_upstream *before = hg_web_watch_upstream(watch, upstream);
-        uint32_t count = hg_upstream_servers(upstream);
+        uint32_t count = hg_upstream_servers(directory, upstream);
         list[i].servers = calloc(count + 1, sizeof *list[i].servers);
         done = list[i].servers != NULL;
         if (!done)
@@ -264,10 +264,11 @@ static uint64_t errors_of(const uint64_t sums[HG_UPSTREAM_STATS])
            sums[HG_UPSTREAM_CONNECT_FAILURES] + sums[HG_UPSTREAM_BAD_REPLIES];
 }
 
-static void look_at_server(const struct hg_server *server, struct hg_web_server *record)
+static void look_at_server(const struct hg_upstream *upstream, const struct hg_server *server,
+                           struct hg_web_server *record)
 {
     uint64_t sums[HG_UPSTREAM_STATS] = {0};
-    hg_server_sum(server, sums);
+    hg_upstream_server_sum(upstream, server->address, sums);
     record->requests_per_s = grown(sums[HG_UPSTREAM_REQUESTS], record->requests);
     record->errors_per_s = grown(errors_of(sums), record->errors);
     record->requests = sums[HG_UPSTREAM_REQUESTS];
@@ -287,8 +288,10 @@ void hg_web_watch_look(struct hg_web_watch *watch, const struct hg_directory *di
     }
     hg_web_watch_sum(watch);
     for (size_t i = 0; i < watch->upstream_count && i < directory->upstream_count; i++) {
-        const struct hg_upstream_shared *remote = hg_upstream_remote(directory->upstreams[i]);
-        for (uint32_t s = 0; remote != NULL && s < watch->upstreams[i].count; s++)
-            look_at_server(&remote->servers[s], &watch->upstreams[i].servers[s]);
+        const struct hg_upstream *upstream = directory->upstreams[i];
+        const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+        uint32_t count = hg_upstream_servers(directory, upstream);
+        for (uint32_t s = 0; s < count && s < watch->upstreams[i].count; s++)
+            look_at_server(upstream, &remote->servers[s], &watch->upstreams[i].servers[s]);
     }
 }

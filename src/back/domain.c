@@ -117,7 +117,7 @@ static bool make_room(struct hg_domain *domain, uint32_t identity)
 
 struct hg_pool *hg_domain_pool_slow(struct hg_domain *domain, uint32_t identity)
 {
-    if (!make_room(domain, identity))
+    if (identity >= hg_identities_count(domain->identities) || !make_room(domain, identity))
         return NULL;
     if (domain->pools[identity] != NULL)
         return domain->pools[identity];

@@ -75,6 +75,12 @@ void hg_server_fini(struct hg_server *server)
     free(server->counters);
 }
 
+void hg_server_follow(struct hg_server *server, const struct hg_server *before)
+{
+    if (!hg_server_may_send(before))
+        hg_breaker_tell_unready(&server->breaker, hg_now_us());
+}
+
 void hg_server_sum(const struct hg_server *server, uint64_t *sums)
 {
     memset(sums, 0, HG_UPSTREAM_STATS * sizeof sums[0]);

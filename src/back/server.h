@@ -48,6 +48,11 @@ HG_MUST_USE int hg_server_init(struct hg_server *server, const char *upstream, u
                                _Atomic uint32_t *changes);
 void hg_server_fini(struct hg_server *server);
 
+/* A new server whose address is also `before`'s: it begins as out if that one is. Nobody uses it
+ * yet.
+ */
+void hg_server_follow(struct hg_server *server, const struct hg_server *before);
+
 static inline bool hg_server_may_send(const struct hg_server *server)
 {
     return hg_breaker_may_send(&server->breaker);

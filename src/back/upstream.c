@@ -173,6 +173,14 @@ struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_remote_conf *c
     return shared;
 }
 
+void hg_upstream_follow(struct hg_upstream_shared *shared, const struct hg_upstream_shared *before)
+{
+    for (uint32_t i = 0; i < hg_upstream_count_servers(shared); i++)
+        for (uint32_t j = 0; j < hg_upstream_count_servers(before); j++)
+            if (strcmp(shared->servers[i].address, before->servers[j].address) == 0)
+                hg_server_follow(&shared->servers[i], &before->servers[j]);
+}
+
 void hg_upstream_shared_free(struct hg_upstream_shared *shared)
 {
     if (shared == NULL)

@@ -82,6 +82,10 @@ HG_MUST_USE struct hg_upstream_shared *hg_upstream_shared_new(const struct hg_re
 HG_MUST_USE int hg_upstream_add_server(struct hg_upstream_shared *shared, const char *address,
                                        uint32_t *ret_index);
 
+/* The upstream takes the place of `before`, and nobody uses it yet: servers that are out there are
+   out here, until a probe says otherwise. */
+void hg_upstream_follow(struct hg_upstream_shared *shared, const struct hg_upstream_shared *before);
+
 static inline uint32_t hg_upstream_count_servers(const struct hg_upstream_shared *shared)
 {
     return atomic_load_explicit(&((struct hg_upstream_shared *)(uintptr_t)shared)->count,

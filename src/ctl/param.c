@@ -21,6 +21,13 @@ const struct hg_ctl_node_option hg_ctl_node_options[] = {
 };
 
 const char *const hg_ctl_node_params[] = {
+    "log_level",
+    "max_connections",
+    "idle_timeout_s",
+    "request_deadline_ms",
+    "throttle_max_wait_ms",
+    "slow_request_ms",
+    "trace_sample",
     "ingress_enabled",
     "ingress_tickets",
     "ingress_max_queue_depth",
@@ -35,6 +42,13 @@ const char *const hg_ctl_node_params[] = {
 };
 
 const char *const hg_ctl_upstream_params[] = {
+    "connect_timeout_ms",
+    "backend_timeout_ms",
+    "reconnect_max_ms",
+    "pool_depth",
+    "pool_max_connections",
+    "pool_min_hold_ms",
+    "pool_idle_timeout_s",
     "execution_control",
     "read_tickets",
     "write_tickets",
@@ -53,10 +67,17 @@ const char *const hg_ctl_upstream_params[] = {
 const char *const hg_ctl_unit_names[HG_CTL_UNITS] = {"reserved", "hard_limit"};
 
 const char *const hg_ctl_bucket_params[] = {
-    "state",           "kv_hotkey_throttle_threshold",
-    "hotkey_mode",     "hotkey_control",
-    "hotkey_tracking", "ticket_mode",
-    "bind_mode",       "bind_min_bytes",
+    "state",
+    "credit_mode",
+    "reject_status",
+    "max_connections",
+    "kv_hotkey_throttle_threshold",
+    "hotkey_mode",
+    "hotkey_control",
+    "hotkey_tracking",
+    "ticket_mode",
+    "bind_mode",
+    "bind_min_bytes",
 };
 
 /* ", a, b, c" behind what is there. */

@@ -9,8 +9,8 @@
 #include "ctl/command.h"
 
 #define HG_CTL_PATH_BYTES 200 /* of SetParam */
-#define HG_CTL_PARAMS_MAX 16  /* options of one thing that go by it */
-#define HG_CTL_LIST_BYTES 800 /* of their names */
+#define HG_CTL_PARAMS_MAX 32  /* options of one thing that go by it */
+#define HG_CTL_LIST_BYTES 1000 /* of their names */
 
 /* Limits of the node. */
 struct hg_ctl_node_option {
@@ -27,7 +27,7 @@ enum { HG_CTL_RESERVED, HG_CTL_HARD_LIMIT, HG_CTL_UNITS };
 extern const char *const hg_ctl_unit_names[HG_CTL_UNITS];
 
 /* Names of what goes by SetParam. */
-enum { HG_CTL_NODE_PARAMS = 11, HG_CTL_UPSTREAM_PARAMS = 13, HG_CTL_BUCKET_PARAMS = 8 };
+enum { HG_CTL_NODE_PARAMS = 18, HG_CTL_UPSTREAM_PARAMS = 20, HG_CTL_BUCKET_PARAMS = 11 };
 extern const char *const hg_ctl_node_params[HG_CTL_NODE_PARAMS];
 extern const char *const hg_ctl_upstream_params[HG_CTL_UPSTREAM_PARAMS];
 extern const char *const hg_ctl_bucket_params[HG_CTL_BUCKET_PARAMS];

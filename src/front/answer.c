@@ -111,7 +111,7 @@ static void pop_first(struct hg_session *session)
         session->last = NULL;
     if (--session->queue_len == 0) {
         session->keys_pending = 0;
-        session->barrier = false;
+        session->barrier = session->turning = false;
     }
     free_request(request);
 }

@@ -68,11 +68,13 @@ struct hg_lane {
     struct hg_list held;          /* sessions whose next request waits for credits */
     struct hg_list node;          /* in the worker's list of lanes that hold requests */
     struct hg_bucket *bucket;
-    struct hg_held holding;    /* what was published of the held ones; head_* of the oldest */
-    uint32_t users;            /* sessions that have it selected, and requests under way */
-    bool pass_wanted;          /* the held ones should be decided again in this turn */
-    bool poke_wanted;          /* others that hold should be told of a refund in this turn */
-    struct hg_list ready;      /* sessions with frames left over from an earlier turn */
+    struct hg_held holding; /* what was published of the held ones; head_* of the oldest */
+    uint32_t users;         /* sessions that have it selected, and requests under way */
+    uint32_t identity;      /* as whom it goes to its servers, see back/identity.h; a number ... */
+    uint64_t generation;    /* ... of this generation of its upstream; 0: of none */
+    bool pass_wanted;       /* the held ones should be decided again in this turn */
+    bool poke_wanted;       /* others that hold should be told of a refund in this turn */
+    struct hg_list ready;   /* sessions with frames left over from an earlier turn */
     struct hg_list ready_node; /* in the worker's list of lanes with such */
     uint64_t turn;             /* the turn of `turn_frames` */
     uint32_t turn_frames;
@@ -87,10 +89,11 @@ struct hg_bucket {
     char name[HG_BUCKET_NAME_MAX + 1];
     size_t name_len;
     _Atomic unsigned refs;
-    _Atomic int state;            /* enum hg_bucket_state */
+    _Atomic int state;  /* enum hg_bucket_state */
+    _Atomic bool moved; /* a record of its name has taken its place: what is under way ends here,
+                           its sessions go over when their worker adopts the directory */
     struct hg_upstream *upstream; /* the bucket holds a reference */
     uint32_t tenant_id;           /* its key space in an embedded store */
-    _Atomic uint32_t identity;    /* as whom it goes to its servers, see back/identity.h */
     char *prefix;                 /* in front of each key towards servers; never NULL */
     size_t prefix_len;
     _Atomic int credit_mode;         /* enum hg_mode */
@@ -138,12 +141,6 @@ static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
     return bucket;
 }
 
-static inline uint32_t hg_bucket_identity(const struct hg_bucket *bucket)
-{
-    return atomic_load_explicit(&((struct hg_bucket *)(uintptr_t)bucket)->identity,
-                                memory_order_relaxed);
-}
-
 /* NULL is allowed. */
 void hg_bucket_unref(struct hg_bucket *bucket);
 
@@ -151,6 +148,14 @@ static inline bool hg_bucket_live(const struct hg_bucket *bucket)
 {
     return atomic_load_explicit((_Atomic int *)&bucket->state, memory_order_acquire) ==
            HG_BUCKET_ACTIVE;
+}
+
+/* Is its record out of use for good? */
+static inline bool hg_bucket_is_over(const struct hg_bucket *bucket)
+{
+    struct hg_bucket *b = (struct hg_bucket *)(uintptr_t)bucket;
+    return atomic_load_explicit(&b->moved, memory_order_acquire) ||
+           atomic_load_explicit(&b->state, memory_order_acquire) == HG_BUCKET_DELETED;
 }
 
 /* Has it as many connections as it may? */

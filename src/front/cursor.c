@@ -124,11 +124,6 @@ static void bury(struct hg_cursor *dead, unsigned worker)
     }
 }
 
-static bool deleted(const struct hg_bucket *bucket)
-{
-    return atomic_load((_Atomic int *)&bucket->state) == HG_BUCKET_DELETED;
-}
-
 static bool expired(const struct hg_cursor *cursor, uint64_t now_us)
 {
     struct hg_bucket *bucket = cursor->bucket;
@@ -140,7 +135,7 @@ static bool expired(const struct hg_cursor *cursor, uint64_t now_us)
 static void sweep_bucket(struct hg_cursors *cursors, struct hg_bucket *bucket, unsigned worker,
                          uint64_t now_us, struct hg_cursor **dead)
 {
-    bool all = deleted(bucket);
+    bool all = hg_bucket_is_over(bucket);
     HG_LIST_EACH(node, &bucket->cursors)
     {
         struct hg_cursor *cursor = HG_CONTAINER_OF(node, struct hg_cursor, node);
@@ -226,7 +221,7 @@ void hg_cursors_give_back(struct hg_cursors *cursors, struct hg_cursor *cursor, 
 {
     struct hg_cursor *dead = NULL;
     pthread_mutex_lock(&cursors->lock);
-    if (deleted(cursor->bucket))
+    if (hg_bucket_is_over(cursor->bucket))
         remove_cursor(cursors, cursor, &dead);
     else
         put_idle(cursor, now_us);

@@ -18,6 +18,7 @@
 #include "table/hbaseop.h"
 
 struct hg_worker;
+struct hg_generation;
 struct hg_directory_table;
 
 /* Of bind eviction and throttle; see core/bindwatch.h and core/bindthrottle.h. */
@@ -58,11 +59,25 @@ struct hg_upstream {
     _Atomic bool allow_flush;
     _Atomic bool miss_on_fault; /* multiget_backend_error = miss */
     /* Makes the worker's own instance; NULL when memory is out. Runs on the worker's thread. */
-    struct hg_store *(*open)(struct hg_upstream *upstream, struct hg_worker *worker);
+    struct hg_store *(*open)(struct hg_generation *generation, struct hg_worker *worker);
     /* New settings for an open instance; runs on its worker's thread. */
-    void (*refresh)(struct hg_upstream *upstream, struct hg_store *store);
+    void (*refresh)(struct hg_generation *generation, struct hg_store *store);
     struct hg_gateshare *gate;                    /* its tickets */
     void (*retire)(struct hg_upstream *upstream); /* with the last reference */
+    void *impl;
+};
+
+/* What the workers' instances of an upstream have in common under one set of settings. Settings
+   that an open instance cannot take over make another generation: a worker that adopts a directory
+   opens an instance of the one that is listed there, and what is under way on its old one ends
+   there. */
+struct hg_generation {
+    _Atomic unsigned refs;
+    _Atomic unsigned listed; /* directories that list it; with none nobody opens it any more */
+    _Atomic unsigned busy;   /* instances that have something under way, or may get something */
+    uint64_t number;         /* tells it from every other of the process; from 1 */
+    struct hg_upstream *upstream;                     /* counted */
+    void (*retire)(struct hg_generation *generation); /* with the last reference; any thread */
     void *impl;
 };
 
@@ -73,8 +88,10 @@ struct hg_directory {
     void (*users_unref)(void *users);
     size_t upstream_count;
     struct hg_upstream **upstreams;
+    struct hg_generation **generations; /* of each upstream the one in force */
     size_t bucket_count;
     struct hg_bucket **buckets; /* by name, ascending bytes */
+    uint32_t *identities;       /* of each bucket, in the generation of its upstream */
     size_t table_count;
     struct hg_directory_table *tables; /* those with attributes of families */
     void *table_bytes;                 /* what they point to */
@@ -87,9 +104,19 @@ static inline struct hg_upstream *hg_upstream_ref(struct hg_upstream *upstream)
 }
 void hg_upstream_unref(struct hg_upstream *upstream);
 
+static inline struct hg_generation *hg_generation_ref(struct hg_generation *generation)
+{
+    atomic_fetch_add_explicit(&generation->refs, 1, memory_order_relaxed);
+    return generation;
+}
+/* NULL is allowed. */
+void hg_generation_unref(struct hg_generation *generation);
+
 /* Room for so many buckets and upstreams, with one reference; NULL when memory is out. The creator
-   fills it, giving one reference of each record, in order of name. */
+   fills it, giving one reference of each bucket, in order of name. */
 HG_MUST_USE struct hg_directory *hg_directory_new(size_t buckets, size_t upstreams);
+/* Lists the generation and its upstream; takes references of its own. */
+void hg_directory_list(struct hg_directory *directory, struct hg_generation *generation);
 struct hg_directory *hg_directory_ref(struct hg_directory *directory);
 void hg_directory_unref(struct hg_directory *directory);
 
@@ -111,5 +138,11 @@ struct hg_families hg_directory_families(const struct hg_directory *directory,
 struct hg_bucket *hg_directory_bucket(const struct hg_directory *directory, struct hg_span name);
 struct hg_upstream *hg_directory_upstream(const struct hg_directory *directory,
                                           struct hg_span name);
+/* The one of the upstream that is in force; NULL: the upstream is not listed. */
+struct hg_generation *hg_directory_generation(const struct hg_directory *directory,
+                                              const struct hg_upstream *upstream);
+/* Of a bucket that the directory lists, else 0. */
+uint32_t hg_directory_identity(const struct hg_directory *directory,
+                               const struct hg_bucket *bucket);
 
 #endif

@@ -198,7 +198,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     memset(&request->charge, 0, sizeof request->charge);
     call->op = op;
     call->tenant_id = bucket->tenant_id;
-    call->identity = hg_bucket_identity(bucket);
+    call->identity = session->lane->identity;
     call->row = false;
     call->range = NULL;
     call->prefix = hg_span(bucket->prefix, bucket->prefix_len);
@@ -320,6 +320,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
     struct hg_hotkey_key key = hg_hot_plain_key(call->key, call->key_hash);
     enum hg_op op = call->op;
     call->now_us = worker->loop.now_us;
+    call->identity = lane->identity; /* of the store of now: it may have waited */
     struct hg_request *before = hg_dispatch_pending(session, call->key_hash);
     bool guarded = call->op != HG_OP_GET && memchr(call->key.at, 0, call->key.len) != NULL;
     if (HG_UNLIKELY(guarded || (before != NULL && hg_request_on_rows(before))))
@@ -385,16 +386,21 @@ static enum hg_step resume(struct hg_session *session, const struct hg_frame *fr
                            struct hg_blob *blob)
 {
     struct hg_request *request = session->waiting;
+    if (HG_UNLIKELY(session->turning) && session->first != request)
+        return HG_STEP_DEFER;
     session->waiting = NULL;
     if (HG_UNLIKELY(!hg_bucket_live(request->lane->bucket))) {
         struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
         hg_answer_refusal(request, &refusal);
         return HG_STEP_NEXT;
     }
-    if (request->table != NULL)
-        return hg_table_resume(session, request);
-    fill_call(request, frame, blob);
-    return submit(session, request);
+    if (HG_LIKELY(request->table == NULL))
+        fill_call(request, frame, blob);
+    bool waits;
+    if (HG_UNLIKELY(!request->admitted) && !hg_held_admit(session, request, &waits))
+        return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
+    request->admitted = true;
+    return request->table != NULL ? hg_table_resume(session, request) : submit(session, request);
 }
 
 /* An impersonated request: the rights of both. The status to refuse it with, or success. */

@@ -24,8 +24,10 @@ void hg_dispatch_refuse(struct hg_session *session, const struct hg_frame *frame
 /* Refuses the request that waits, because its client has hung up or the server drains. */
 void hg_dispatch_refuse_waiting(struct hg_session *session);
 
-/* The same if its bucket has been deleted or disabled meanwhile. */
-void hg_dispatch_refuse_ended(struct hg_session *session);
+/* The worker has adopted a directory, and the session too: what waits is refused if its bucket has
+   been deleted or disabled, and goes on in the record and the store of now else. Nothing that comes
+   later is looked at before what is under way on an old store is answered. */
+void hg_dispatch_adopt(struct hg_session *session);
 
 /* Answers a request in its store's place, or one that waits for a ticket or for room. */
 void hg_dispatch_evict(struct hg_request *request, const struct hg_refusal *refusal);

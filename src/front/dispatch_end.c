@@ -1,5 +1,6 @@
 // dispatch_end - ends of requests without a result: refused while they wait, or the client gone
 // SPDX-License-Identifier: BSD-3-Clause
+#include "front/answer_in.h"
 #include "front/bind.h"
 #include "front/dispatch_in.h"
 #include "front/gate.h"
@@ -55,15 +56,74 @@ void hg_dispatch_refuse_waiting(struct hg_session *session)
     hg_answer_refusal(request, &refusal);
 }
 
-void hg_dispatch_refuse_ended(struct hg_session *session)
+/* ---- a new directory ---- */
+
+/* The waiting request's tenant has moved: it is admitted anew, in the lane of now, from the frame
+   that is kept. */
+static void start_again(struct hg_session *session)
 {
     struct hg_request *request = session->waiting;
-    if (request == NULL || hg_bucket_live(request->lane->bucket))
-        return;
-    struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
+    struct hg_worker *worker = session->worker;
+    struct hg_bucket *bucket = session->lane->bucket;
+    uint64_t read_units = request->read_units, write_units = request->write_units;
     end_wait(session);
-    hg_answer_refusal(request, &refusal);
+    hg_gate_leave(request, false);
+    hg_answer_settle_none(request);
+    request->read_units = read_units;
+    request->write_units = write_units;
+    memset(&request->charge, 0, sizeof request->charge);
+    hg_worker_use_lane(worker, session->lane);
+    hg_worker_leave_lane(worker, request->lane);
+    request->lane = session->lane;
+    request->call.tenant_id = bucket->tenant_id;
+    request->call.prefix = hg_span(bucket->prefix, bucket->prefix_len);
+    request->call.ticket = 0;
+    request->admitted = request->bind_passed = request->call.quarantine = false;
+    session->wait = HG_WAIT_NONE;
+    hg_session_make_ready(session);
 }
+
+/* It waits for room in a store that is old: it goes to the one of now. */
+static void leave_room(struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    struct hg_store *store = request->call.place.store;
+    store->ops->cancel(store, &request->call);
+    hg_gate_room_end(request);
+    request->queue_us += session->worker->loop.now_us - request->hold_us;
+    session->wait = HG_WAIT_NONE;
+    hg_session_make_ready(session);
+}
+
+/* The worker has just adopted the directory: what has an instance has one of the generation that is
+   listed. */
+static bool is_on_old_store(const struct hg_worker *worker, const struct hg_request *request)
+{
+    if (request->state != HG_REQUEST_SENT || request->lane == NULL)
+        return false;
+    const struct hg_upstream *upstream = request->lane->bucket->upstream;
+    return upstream != NULL && worker->stores[upstream->slot] == NULL;
+}
+
+void hg_dispatch_adopt(struct hg_session *session)
+{
+    struct hg_request *request = session->waiting;
+    struct hg_worker *worker = session->worker;
+    if (request != NULL && !hg_bucket_live(request->lane->bucket)) {
+        struct hg_refusal refusal = hg_dispatch_ended(request->lane->bucket);
+        end_wait(session);
+        hg_answer_refusal(request, &refusal);
+    } else if (request != NULL && session->lane != NULL && request->lane != session->lane) {
+        start_again(session);
+    } else if (request != NULL && session->wait == HG_WAIT_ROOM &&
+               worker->stores[request->lane->bucket->upstream->slot] == NULL) {
+        leave_room(session);
+    }
+    for (const struct hg_request *r = session->first; r != NULL && !session->turning; r = r->next)
+        session->turning = is_on_old_store(worker, r);
+}
+
+/* ---- evicted, or the client gone ---- */
 
 void hg_dispatch_evict(struct hg_request *request, const struct hg_refusal *refusal)
 {

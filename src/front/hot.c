@@ -230,11 +230,6 @@ static void drop_idle_spares(struct hg_hot_worker *hot, struct hg_hotparcel *par
     }
 }
 
-static bool is_deleted(struct hg_bucket *bucket)
-{
-    return atomic_load_explicit(&bucket->state, memory_order_relaxed) == HG_BUCKET_DELETED;
-}
-
 static void take_list_off(struct hg_hotshare *share, struct hg_hotlist **list)
 {
     if (*list != NULL)
@@ -344,7 +339,7 @@ static struct hg_hotlist *take_list(struct hg_hotshare *share)
 static void install(struct hg_worker *worker, struct hg_hotshare *share)
 {
     struct hg_lane *lane = &share->bucket->lanes[worker->index];
-    if (is_deleted(share->bucket)) {
+    if (hg_bucket_is_over(share->bucket)) {
         hg_hotshare_free(&worker->front->hot.mem, share);
         return;
     }
@@ -414,7 +409,7 @@ void hg_hot_adopt(struct hg_worker *worker)
     HG_LIST_EACH(node, &worker->hot.shares)
     {
         struct hg_hotshare *share = HG_CONTAINER_OF(node, struct hg_hotshare, node);
-        if (is_deleted(share->bucket))
+        if (hg_bucket_is_over(share->bucket))
             drop_share(worker, share);
     }
 }

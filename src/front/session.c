@@ -88,7 +88,7 @@ static void drop_unwanted(struct hg_session *session)
 static bool window_open(const struct hg_session *session)
 {
     size_t high = session->worker->directory->settings.high_water_bytes;
-    if (session->barrier)
+    if (session->barrier || session->turning)
         return false;
     if (HG_UNLIKELY(session->out.bytes > high || session->out.held_bytes > 2 * high))
         return false;

@@ -73,6 +73,7 @@ struct hg_session {
     bool hung_up;     /* the client sends no more: its requests are not held any more */
     bool lingering;   /* all sent, our side closed: read on for a moment */
     bool barrier;     /* a flush, a range or a batch is under way: nothing overtakes it */
+    bool turning;     /* something is under way on a store that is old: nothing overtakes it */
     bool closing;     /* send what is queued, then close */
     bool leaving;     /* closes as soon as nothing of its client is under way or unread */
     bool dead;

@@ -70,6 +70,16 @@ static void start_anonymous(struct hg_session *session)
     start_in(session, name.len > 0 ? hg_directory_bucket(directory, name) : NULL);
 }
 
+/* The record of the selected bucket has been replaced by one of its name. */
+static void follow_bucket(struct hg_session *session)
+{
+    const struct hg_bucket *old = session->lane->bucket;
+    struct hg_bucket *next =
+        hg_directory_bucket(session->worker->directory, hg_span(old->name, old->name_len));
+    if (next != NULL)
+        hg_session_select(session, next);
+}
+
 void hg_session_adopt(struct hg_session *session)
 {
     struct hg_front_hooks *hooks = &session->worker->front->hooks;
@@ -88,6 +98,8 @@ void hg_session_adopt(struct hg_session *session)
         session->logged_in = true;
     else if (session->user_name == NULL)
         session->logged_in = false;
+    if (session->lane != NULL && atomic_load(&session->lane->bucket->moved))
+        follow_bucket(session);
     renew_privileges(session);
 }
 

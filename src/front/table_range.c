@@ -234,7 +234,7 @@ void hg_table_read_on(struct hg_table *table)
     }
     table->range = (struct hg_range_call){
         .tenant_id = bucket->tenant_id,
-        .identity = hg_bucket_identity(bucket),
+        .identity = hg_worker_identity(worker, table->request->lane, store),
         .ticket = table->request->call.ticket,
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
         .max_items = PART_ROWS,

@@ -125,7 +125,7 @@ bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op
         .store = store,
         .api = table->msg.api,
         .tenant_id = bucket->tenant_id,
-        .identity = hg_bucket_identity(bucket),
+        .identity = hg_worker_identity(worker, request->lane, store),
         .ticket = request->call.ticket,
         .quarantine =
             request->call.quarantine || (table->passes != NULL && table->passes[index].passed),

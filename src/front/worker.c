@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "back/rows.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/bind.h"
@@ -17,6 +16,7 @@
 #include "front/gate.h"
 #include "front/held.h"
 #include "front/hot.h"
+#include "front/instance.h"
 #include "front/request.h"
 #include "front/session.h"
 #include "front/table.h"
@@ -91,35 +91,6 @@ static void release_lanes(struct hg_worker *worker)
     }
 }
 
-static void free_gate(struct hg_worker *worker, unsigned slot)
-{
-    hg_gate_free(worker->gates[slot]);
-    worker->gates[slot] = NULL;
-}
-
-static void close_drained_stores(struct hg_worker *worker)
-{
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX && worker->stores_draining > 0; slot++) {
-        struct hg_store *store = worker->draining_stores[slot];
-        if (store == NULL)
-            continue;
-        /* Rows may wait before their gates, where the store does not know of them. */
-        if (!store->ops->drained(store) || hg_rows_uses(worker->tables.rows, store))
-            continue;
-        /* A tenant that is still there may have opened another instance, which has the gate. */
-        bool again = worker->stores[slot] != NULL;
-        if (!again && hg_gate_in_use(worker->gates[slot]))
-            continue;
-        store->ops->free(store);
-        if (!again)
-            free_gate(worker, slot);
-        worker->draining_stores[slot] = NULL;
-        worker->stores_draining--;
-        hg_upstream_unref(worker->draining_of[slot]);
-        worker->draining_of[slot] = NULL;
-    }
-}
-
 static void on_cleanup(struct hg_hook *hook)
 {
     struct hg_worker *worker = HG_CONTAINER_OF(hook, struct hg_worker, cleanup_hook);
@@ -133,8 +104,8 @@ static void on_cleanup(struct hg_hook *hook)
         worker->lanes_idle = false;
         release_lanes(worker);
     }
-    if (worker->stores_draining > 0)
-        close_drained_stores(worker);
+    if (!hg_list_empty(&worker->old_instances))
+        hg_instances_close_old(worker);
     hg_counter_add(&worker->turns, 1);
     hg_counter_set(&worker->memory_bytes, worker->blobs.live_bytes);
 }
@@ -170,50 +141,18 @@ void hg_worker_leave_lane(struct hg_worker *worker, struct hg_lane *lane)
         worker->lanes_idle = true;
 }
 
-struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream)
+/* As whom tenants go to the servers of the generations that are listed now. */
+static void adopt_identities(struct hg_worker *worker)
 {
-    struct hg_store *store = worker->stores[upstream->slot];
-    if (store != NULL && worker->store_of[upstream->slot] == upstream)
-        return store;
-    if (store != NULL)
-        return NULL; /* the slot's former owner has not let go yet */
-    struct hg_gate *gate = worker->gates[upstream->slot];
-    if (gate == NULL)
-        gate = hg_gate_new(worker, upstream);
-    store = gate != NULL ? upstream->open(upstream, worker) : NULL;
-    if (store == NULL) {
-        if (gate != worker->gates[upstream->slot])
-            hg_gate_free(gate);
-        return NULL;
-    }
-    store->on_strand = hg_gate_on_strand;
-    store->strand_ctx = worker->gates[upstream->slot] = gate;
-    worker->stores[upstream->slot] = store;
-    worker->store_of[upstream->slot] = hg_upstream_ref(upstream);
-    return store;
-}
-
-static bool lists(const struct hg_directory *directory, const struct hg_upstream *upstream)
-{
-    for (size_t i = 0; i < directory->upstream_count; i++)
-        if (directory->upstreams[i] == upstream)
-            return true;
-    return false;
-}
-
-static void drain_removed_stores(struct hg_worker *worker)
-{
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        struct hg_store *store = worker->stores[slot];
-        if (store == NULL || lists(worker->directory, worker->store_of[slot]) ||
-            worker->draining_stores[slot] != NULL)
-            continue;
-        store->ops->drain(store);
-        worker->draining_stores[slot] = store;
-        worker->draining_of[slot] = worker->store_of[slot];
-        worker->stores[slot] = NULL;
-        worker->store_of[slot] = NULL;
-        worker->stores_draining++;
+    const struct hg_directory *directory = worker->directory;
+    for (size_t i = 0; i < directory->bucket_count; i++) {
+        struct hg_bucket *bucket = directory->buckets[i];
+        struct hg_lane *lane = &bucket->lanes[worker->index];
+        const struct hg_generation *generation = NULL;
+        if (bucket->upstream != NULL)
+            generation = hg_directory_generation(directory, bucket->upstream);
+        lane->identity = directory->identities[i];
+        lane->generation = generation != NULL ? generation->number : 0;
     }
 }
 
@@ -221,21 +160,19 @@ static void adopt(struct hg_worker *worker, struct hg_directory *directory)
 {
     struct hg_directory *old = worker->directory;
     worker->directory = directory;
+    adopt_identities(worker);
+    hg_instances_adopt(worker);
     HG_LIST_EACH(node, &worker->sessions)
     {
         struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, node);
         if (!session->dead)
             hg_session_adopt(session);
         if (!session->dead)
-            hg_dispatch_refuse_ended(session);
+            hg_dispatch_adopt(session);
     }
     hg_gates_adopt(worker);
     hg_hot_adopt(worker);
     hg_words_forget(&worker->words);
-    drain_removed_stores(worker);
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
-        if (worker->stores[slot] != NULL)
-            worker->store_of[slot]->refresh(worker->store_of[slot], worker->stores[slot]);
     hg_directory_unref(old);
 }
 
@@ -309,32 +246,6 @@ int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *dire
     return 0;
 }
 
-struct upstream_letter {
-    struct hg_letter letter;
-    struct hg_upstream *upstream;
-};
-
-static void on_upstream_letter(struct hg_letter *letter, void *receiver)
-{
-    struct upstream_letter *given = HG_CONTAINER_OF(letter, struct upstream_letter, letter);
-    struct hg_worker *worker = receiver;
-    if (!worker->stopping && lists(worker->directory, given->upstream))
-        (void)hg_worker_store(worker, given->upstream);
-    hg_upstream_unref(given->upstream);
-    free(given);
-}
-
-int hg_worker_give_upstream(struct hg_worker *worker, struct hg_upstream *upstream)
-{
-    struct upstream_letter *given = malloc(sizeof *given);
-    if (given == NULL)
-        return -ENOMEM;
-    given->letter.deliver = on_upstream_letter;
-    given->upstream = hg_upstream_ref(upstream);
-    hg_mailbox_post(&worker->mailbox, &given->letter);
-    return 0;
-}
-
 static void on_tick_letter(struct hg_letter *letter, void *receiver)
 {
     struct hg_worker *worker = receiver;
@@ -400,16 +311,6 @@ static void on_stop_letter(struct hg_letter *letter, void *receiver)
 
 /* ---- the thread ---- */
 
-static void close_store(struct hg_store **store, struct hg_upstream **of)
-{
-    if (*store == NULL)
-        return;
-    (*store)->ops->free(*store);
-    hg_upstream_unref(*of);
-    *store = NULL;
-    *of = NULL;
-}
-
 void hg_worker_close(struct hg_worker *worker)
 {
     worker->stopping = true; /* letters may still come, and find nothing to do */
@@ -417,12 +318,7 @@ void hg_worker_close(struct hg_worker *worker)
     hg_binds_close(worker);
     HG_LIST_EACH(node, &worker->sessions)
     hg_session_close(HG_CONTAINER_OF(node, struct hg_session, node));
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        close_store(&worker->stores[slot], &worker->store_of[slot]);
-        close_store(&worker->draining_stores[slot], &worker->draining_of[slot]);
-        free_gate(worker, slot);
-    }
-    worker->stores_draining = 0;
+    hg_instances_close(worker);
     while (!hg_list_empty(&worker->dead))
         hg_session_free(HG_CONTAINER_OF(hg_list_first(&worker->dead), struct hg_session, dirty));
     release_lanes(worker);
@@ -463,6 +359,7 @@ static void init_parts(struct hg_worker *worker, struct hg_front *front, unsigne
     hg_list_init(&worker->dead);
     hg_list_init(&worker->lanes_held);
     hg_list_init(&worker->lanes_used);
+    hg_list_init(&worker->old_instances);
     hg_lane_init(&worker->nobody, NULL);
     hg_hot_open(worker);
     hg_blobs_init(&worker->blobs);
@@ -481,6 +378,7 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
         return rc;
     }
     worker->directory = hg_directory_ref(directory);
+    adopt_identities(worker);
     hg_loop_hook(&worker->loop, HG_STAGE_READY, &worker->ready_hook, on_ready);
     hg_loop_hook(&worker->loop, HG_STAGE_CLIENTS, &worker->client_hook, on_clients);
     hg_loop_hook(&worker->loop, HG_STAGE_CLEANUP, &worker->cleanup_hook, on_cleanup);

@@ -42,6 +42,8 @@ struct hg_client {
     struct hg_addr peer;
 };
 
+struct hg_instance;
+
 struct hg_slow_entry {
     uint64_t wall_s;
     uint32_t total_us, queue_us, throttle_us, backend_us;
@@ -63,9 +65,10 @@ struct hg_worker {
     struct hg_out_pool outs;
     struct hg_slab requests;
     struct hg_directory *directory;
-    struct hg_store *stores[HG_UPSTREAMS_MAX];
-    struct hg_upstream *store_of[HG_UPSTREAMS_MAX]; /* whose instance it is; counted */
-    struct hg_list sessions;                        /* all */
+    struct hg_store *stores[HG_UPSTREAMS_MAX]; /* of instances[] */
+    struct hg_instance *instances[HG_UPSTREAMS_MAX];
+    struct hg_list old_instances;               /* of generations that are listed no more */
+    struct hg_list sessions;                    /* all */
     struct hg_list ready_lanes;                 /* lanes with sessions that have frames left over */
     struct hg_lane nobody;                      /* of sessions without a bucket */
     unsigned active_lanes, active_lanes_before; /* in this turn and the last */
@@ -80,11 +83,8 @@ struct hg_worker {
     bool leaving, draining, stopping;
     bool lanes_idle;   /* some lane has no users any more */
     bool pokes_wanted; /* some lane wants others to be told of a refund */
-    unsigned stores_draining;
-    struct hg_store *draining_stores[HG_UPSTREAMS_MAX]; /* of upstreams that were removed */
-    struct hg_upstream *draining_of[HG_UPSTREAMS_MAX];
     struct hg_letter tick_letter, leave_letter, drain_letter;
-    struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of stores that are open, or drain */
+    struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of upstreams with an instance, old or not */
     struct hg_gate_line *ingress;
     struct hg_list lines_waiting; /* lines with somebody in them */
     struct hg_timer line_timer;
@@ -123,8 +123,9 @@ HG_MUST_USE int hg_worker_give(struct hg_worker *worker, const struct hg_client 
 HG_MUST_USE int hg_worker_give_client(struct hg_worker *worker, int fd, const struct hg_addr *peer,
                                       bool over_limit);
 HG_MUST_USE int hg_worker_give_directory(struct hg_worker *worker, struct hg_directory *directory);
-/* Also from other workers: open its instance of the upstream, if its directory lists that. */
-HG_MUST_USE int hg_worker_give_upstream(struct hg_worker *worker, struct hg_upstream *upstream);
+/* Also from other workers: open its instance of the generation, if some worker still uses that. */
+HG_MUST_USE int hg_worker_give_generation(struct hg_worker *worker,
+                                          struct hg_generation *generation);
 /* Also from other workers: pass over the held requests. */
 void hg_worker_give_tick(struct hg_worker *worker);
 /* Each connection closes at the first moment at which its client waits for nothing. */
@@ -153,5 +154,9 @@ void hg_worker_leave_lane(struct hg_worker *worker, struct hg_lane *lane);
 
 /* The worker's own instance of the upstream, opened at first use; NULL when that fails. */
 struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream);
+/* As whom requests of the lane go to this store of the worker; HG_IDENTITY_NONE, which the store
+   refuses, when what the lane knows is of another generation. */
+uint32_t hg_worker_identity(const struct hg_worker *worker, const struct hg_lane *lane,
+                            const struct hg_store *store);
 
 #endif

@@ -295,11 +295,15 @@ def test_data_limit():
 
 
 NODE_PARAMS = [
+    "log_level", "max_connections", "idle_timeout_s", "request_deadline_ms", "throttle_max_wait_ms",
+    "slow_request_ms", "trace_sample",
     "ingress_enabled", "ingress_tickets", "ingress_max_queue_depth", "ingress_queue_timeout_ms",
     "ingress_overload_wait_ms", "bind_backlog_ms", "bind_eviction_threshold_pct",
     "bind_eviction_target_conn_pct", "bind_eviction_decr_per_sec", "eviction_min_age_ms",
     "bind_evict_sent_writes"]
 UPSTREAM_PARAMS = [
+    "connect_timeout_ms", "backend_timeout_ms", "reconnect_max_ms", "pool_depth",
+    "pool_max_connections", "pool_min_hold_ms", "pool_idle_timeout_s",
     "execution_control", "read_tickets", "write_tickets", "execution_max_queue_depth",
     "queue_timeout_ms", "overload_wait_ms", "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
@@ -317,6 +321,9 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.reserved", b""),
             (Op.SET_PARAM, b"tenant.shop.hard_limit", b""),
             (Op.SET_PARAM, b"tenant.shop.state", b""),
+            (Op.SET_PARAM, b"tenant.shop.credit_mode", b""),
+            (Op.SET_PARAM, b"tenant.shop.reject_status", b""),
+            (Op.SET_PARAM, b"tenant.shop.max_connections", b""),
             (Op.SET_PARAM, b"tenant.shop.kv_hotkey_throttle_threshold", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_mode", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
@@ -326,7 +333,7 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.bind_min_bytes", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 10
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 13
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
         keys = [frame.key.decode() for frame in server.sent]

@@ -297,6 +297,10 @@ tests_flow_t_evict_house_SOURCES = tests/flow/t_evict_house.c $(EVICTSCENE)
 tests_flow_t_evict_house_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
 tests_flow_t_evict_house_LDADD = $(HG_HOT_FLOW_LIBS)
 
+UNIT_TESTS += tests/flow/t_generation
+tests_flow_t_generation_SOURCES = tests/flow/t_generation.c
+tests_flow_t_generation_CPPFLAGS = $(HG_STAGE_CPPFLAGS)
+tests_flow_t_generation_LDADD = $(HG_STAGE_LIBS)
 # Connections of a server that is going
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_leave

@@ -97,8 +97,7 @@ static struct hg_directory *make_directory(struct stage *stage)
     directory->settings = stage->settings;
     directory->users = stage;
     for (unsigned i = 0; i < stage->upstream_count; i++)
-        directory->upstreams[directory->upstream_count++] =
-            hg_upstream_ref(&stage->upstreams[i].upstream);
+        hg_directory_list(directory, stage->upstreams[i].generation);
     for (unsigned i = 0; i < stage->bucket_count; i++)
         directory->buckets[directory->bucket_count++] = hg_bucket_ref(stage->buckets[i]);
     return directory;
@@ -252,6 +251,8 @@ void stage_close(struct stage *stage)
     }
     for (unsigned i = 0; i < HG_COUNT_OF(stage->upstreams); i++) {
         assert_int_equal(stage->upstreams[i].opened, stage->upstreams[i].freed);
+        assert_int_equal(stage->upstreams[i].generations, 1);
+        hg_generation_unref(stage->upstreams[i].generation);
         assert_int_equal(atomic_load(&stage->upstreams[i].upstream.refs), 1);
         hg_gateshare_free(stage->upstreams[i].upstream.gate);
     }

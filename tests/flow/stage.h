@@ -40,10 +40,12 @@ struct stage_user {
 
 struct stage_upstream {
     struct hg_upstream upstream;
+    struct hg_generation *generation; /* listed in the next directory */
     struct stage *stage;
     struct fakestore *stores[STAGE_WORKERS]; /* open ones */
     unsigned opened, freed, retired;
-    bool fails; /* to open */
+    unsigned generations; /* that there are */
+    bool fails;           /* to open */
 };
 
 struct stage {
@@ -92,6 +94,8 @@ struct hg_bucket *stage_find(struct stage *stage, const char *name);
 void stage_delete(struct stage *stage, const char *name);
 /* Makes a directory of what there is now and hands it to the workers. */
 void stage_publish(struct stage *stage);
+/* Another generation of an upstream, to be listed in the next directory. */
+void stage_renew(struct stage *stage, unsigned upstream);
 struct stage_user *stage_user(struct stage *stage, const char *name, const char *bucket,
                               uint32_t privileges);
 

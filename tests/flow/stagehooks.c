@@ -110,9 +110,9 @@ static void on_store_free(struct fakestore *store)
     free(store->data);
 }
 
-static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worker *worker)
+static struct hg_store *open_store(struct hg_generation *generation, struct hg_worker *worker)
 {
-    struct stage_upstream *of = upstream_at(upstream);
+    struct stage_upstream *of = upstream_at(generation->upstream);
     if (of->fails)
         return NULL;
     struct fakestore *store = fakestore_new(worker);
@@ -125,10 +125,31 @@ static struct hg_store *open_store(struct hg_upstream *upstream, struct hg_worke
     return &store->store;
 }
 
-static void refresh(struct hg_upstream *upstream, struct hg_store *store)
+static void refresh(struct hg_generation *generation, struct hg_store *store)
 {
-    (void)upstream;
+    (void)generation;
     (void)store;
+}
+
+static void retire_generation(struct hg_generation *generation)
+{
+    __atomic_fetch_sub(&upstream_at(generation->upstream)->generations, 1, __ATOMIC_SEQ_CST);
+    free(generation);
+}
+
+void stage_renew(struct stage *stage, unsigned upstream)
+{
+    static uint64_t number;
+    struct stage_upstream *of = &stage->upstreams[upstream];
+    struct hg_generation *generation = calloc(1, sizeof *generation);
+    assert_non_null(generation);
+    atomic_init(&generation->refs, 1);
+    generation->number = ++number;
+    generation->upstream = hg_upstream_ref(&of->upstream);
+    generation->retire = retire_generation;
+    __atomic_fetch_add(&of->generations, 1, __ATOMIC_SEQ_CST);
+    hg_generation_unref(of->generation);
+    of->generation = generation;
 }
 
 static void retire(struct hg_upstream *upstream)
@@ -161,5 +182,6 @@ void stage_set_hooks(struct stage *stage)
         upstream->gate = hg_gateshare_new(STAGE_WORKERS);
         assert_non_null(upstream->gate);
         stage->upstreams[i].stage = stage;
+        stage_renew(stage, i);
     }
 }

@@ -356,7 +356,9 @@ static void test_what_opcodes_cannot_set(void **unused)
     struct hg_conf_why why;
     assert_int_equal(hg_state_set_node_option(state, "threads", "1", &why), -EINVAL);
     assert_string_equal(
-        why.text, "this option cannot be set at run time (accepted: ingress_enabled, "
+        why.text, "this option cannot be set at run time (accepted: log_level, max_connections, "
+                  "idle_timeout_s, request_deadline_ms, throttle_max_wait_ms, slow_request_ms, "
+                  "trace_sample, ingress_enabled, "
                   "ingress_tickets, ingress_max_queue_depth, ingress_queue_timeout_ms, "
                   "ingress_overload_wait_ms, bind_backlog_ms, bind_eviction_threshold_pct, "
                   "bind_eviction_target_conn_pct, bind_eviction_decr_per_sec, eviction_min_age_ms, "
@@ -365,7 +367,10 @@ static void test_what_opcodes_cannot_set(void **unused)
                      -EINVAL);
     assert_string_equal(
         why.text,
-        "this option of an upstream cannot be set at run time (accepted: execution_control, "
+        "this option of an upstream cannot be set at run time (accepted: connect_timeout_ms, "
+        "backend_timeout_ms, "
+        "reconnect_max_ms, pool_depth, pool_max_connections, pool_min_hold_ms, "
+        "pool_idle_timeout_s, execution_control, "
         "read_tickets, write_tickets, execution_max_queue_depth, queue_timeout_ms, "
         "overload_wait_ms, throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
         "throughput_probing_min_concurrency, throughput_probing_max_concurrency, "

@@ -11,7 +11,7 @@
 
 #include "front/directory.h"
 
-static unsigned buckets_gone, upstreams_gone, users_gone;
+static unsigned buckets_gone, upstreams_gone, users_gone, generations_gone;
 
 static void on_bucket_gone(struct hg_bucket *bucket, void *ctx)
 {
@@ -42,13 +42,32 @@ static struct hg_upstream *new_upstream(const char *name)
     return upstream;
 }
 
+static void on_generation_gone(struct hg_generation *generation)
+{
+    generations_gone++;
+    free(generation);
+}
+
+static struct hg_generation *new_generation(const char *name)
+{
+    struct hg_generation *generation = calloc(1, sizeof *generation);
+    assert_non_null(generation);
+    atomic_init(&generation->refs, 1);
+    generation->number = 1;
+    generation->upstream = new_upstream(name);
+    generation->retire = on_generation_gone;
+    return generation;
+}
+
 static struct hg_directory *new_directory(const char *const *names, size_t count)
 {
     struct hg_directory *directory = hg_directory_new(count, 1);
     assert_non_null(directory);
     directory->users = &users_gone;
     directory->users_unref = on_users_gone;
-    directory->upstreams[directory->upstream_count++] = new_upstream("store");
+    struct hg_generation *generation = new_generation("store");
+    hg_directory_list(directory, generation);
+    hg_generation_unref(generation);
     for (size_t i = 0; i < count; i++) {
         struct hg_bucket *bucket = hg_bucket_new(names[i], 3);
         assert_non_null(bucket);
@@ -92,7 +111,7 @@ static void test_references(void **state)
 {
     static const char *const names[] = {"a", "b"};
     (void)state;
-    buckets_gone = upstreams_gone = users_gone = 0;
+    buckets_gone = upstreams_gone = users_gone = generations_gone = 0;
     struct hg_directory *directory = new_directory(names, 2);
     struct hg_bucket *kept = hg_bucket_ref(directory->buckets[1]);
     assert_ptr_equal(hg_directory_ref(directory), directory);
@@ -101,6 +120,7 @@ static void test_references(void **state)
     hg_directory_unref(directory);
     assert_int_equal(buckets_gone, 1);
     assert_int_equal(users_gone, 1);
+    assert_int_equal(generations_gone, 1);
     assert_int_equal(upstreams_gone, 0); /* the bucket lives there */
     hg_bucket_unref(kept);
     assert_int_equal(buckets_gone, 2);

@@ -346,12 +346,16 @@ static void test_options_that_cannot_be_set(void **state)
         {"hard_limit", "much",
          "bad value 'much' of 'hard_limit' (accepted: 0 to 1000000000000 units/s, or unlimited)"},
         {"key_prefix", "x",
-         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, state, "
-         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking, "
+         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
+         "state, "
+         "credit_mode, reject_status, max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
+         "hotkey_control, hotkey_tracking, "
          "ticket_mode, bind_mode, bind_min_bytes)"},
         {"", "x",
-         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, state, "
-         "kv_hotkey_throttle_threshold, hotkey_mode, hotkey_control, hotkey_tracking, "
+         "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
+         "state, "
+         "credit_mode, reject_status, max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
+         "hotkey_control, hotkey_tracking, "
          "ticket_mode, bind_mode, bind_min_bytes)"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {

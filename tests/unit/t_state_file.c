@@ -134,7 +134,8 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
         {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"hotkey_mode\":1}}}}",
          BROKEN "bad value '1' of 'hotkey_mode' (accepted: off, observe, enforce)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"reserved\":1}}}}",
-         BROKEN "unknown key 'reserved' (accepted: state, kv_hotkey_throttle_threshold, hotkey_mode, "
+         BROKEN "unknown key 'reserved' (accepted: state, credit_mode, reject_status, "
+                "max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
                 "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":7}}}",
          BROKEN "bad value '7' of 'created' (accepted: an object of settings)\n"},
