@@ -501,6 +501,29 @@ def test_files_of_shared_sockets_stay_when_the_old_one_is_ended():
             connect_socket(path).close()
 
 
+def test_nobody_waits_for_one_who_hangs():
+    """Its queue is full of those who asked before: the next one is told so, and does not hang."""
+    with Headgate() as daemon, contextlib.ExitStack() as stack:
+        daemon.process.pause()
+        try:
+            for _ in range(50):
+                sock = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                sock.setblocking(False)
+                try:
+                    sock.connect(os.path.join(daemon.config["data_dir"], "handover.sock"))
+                except BlockingIOError:
+                    break
+            else:
+                raise AssertionError("the queue has no end")
+            new = start_successor(daemon)
+            assert new.wait(10) == 1 and "no answer in time" in log_of(new)
+        finally:
+            daemon.process.resume()
+        stack.close()
+        take_over(daemon)
+        still_serves(daemon)
+
+
 def test_without_anybody_to_take_over_from():
     with Headgate(wait=False) as daemon:
         daemon.process = start_successor(daemon)
