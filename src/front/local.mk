@@ -23,6 +23,7 @@ libfront_a_SOURCES += src/front/dispatch.h
 libfront_a_SOURCES += src/front/dispatch_end.c
 libfront_a_SOURCES += src/front/dispatch_in.h
 libfront_a_SOURCES += src/front/dispatch_keys.c
+libfront_a_SOURCES += src/front/dispatch_may.c
 libfront_a_SOURCES += src/front/evict.c
 libfront_a_SOURCES += src/front/evict.h
 libfront_a_SOURCES += src/front/front.h

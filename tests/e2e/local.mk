@@ -48,3 +48,6 @@ EXTRA_DIST += tests/e2e/test_restart.py
 EXTRA_DIST += tests/e2e/browser_tools.py tests/e2e/test_dashboard.py
 EXTRA_DIST += tests/e2e/test_ctl_operate.py tests/e2e/test_states.py tests/e2e/test_top.py
 EXTRA_DIST += tests/e2e/test_tls_upstreams.py
+EXTRA_DIST += tests/e2e/test_incident.py tests/e2e/test_trace.py
+EXTRA_DIST += tests/e2e/handover_tools.py tests/e2e/prometheus_tools.py tests/e2e/screen_tools.py
+EXTRA_DIST += tests/e2e/test_reload.py

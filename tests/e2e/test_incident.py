@@ -7,7 +7,6 @@ ended in one outcome."""
 import collections
 import contextlib
 import json
-import os
 import re
 import shutil
 import urllib.request
@@ -28,12 +27,11 @@ LIMIT, LOWER = 400, 100  # units a second of noisy, before and after
 
 
 class Night:
-    def __init__(self, folder):
+    def __init__(self):
         self.cache = Memcached()
         self.admin_port = free_port()
-        self.log = os.path.join(folder, "headgate.log")
         self.daemon = Headgate({
-            "admin": {"address": "127.0.0.1:%d" % self.admin_port}, "log_file": self.log,
+            "admin": {"address": "127.0.0.1:%d" % self.admin_port},
             "threads": 2, "throttle_slot_ms": 200, "throttle_max_wait_ms": 600,
             "upstreams": [{"name": "cache", "kind": "memcached",
                            "servers": [{"address": self.cache.where}]}],
@@ -75,7 +73,7 @@ def night_shift():
     folder = temporary_directory("hg-incident-")
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        night = Night(folder)
+        night = Night()
         stack.callback(night.stop)
         target = "127.0.0.1:%d" % night.admin_port
         prometheus = stack.enter_context(Prometheus([target], rules=[quick_rules(folder)]))
@@ -140,8 +138,8 @@ def a_lower_limit(night):
     # A slot's worth beyond it at the most, over some seconds.
     poll(lambda: 0 < night.tenant("noisy")["units_per_s"] <= 1.5 * LOWER, timeout=10,
          what="noisy at its lower limit")
-    with open(night.log) as log:
-        change, = [line for line in log if "option=tenant.noisy.hard_limit" in line]
+    change, = [line for line in night.daemon.stderr().splitlines()
+               if "option=tenant.noisy.hard_limit" in line]
     assert 'before="%d"' % LIMIT in change and 'after="%d"' % LOWER in change, change
     assert "from=127.0.0.1" in change, change
 
@@ -179,10 +177,13 @@ def a_reload(night, others):
 
 def a_restart(night, others):
     before = json.loads(night.api("api/status.json"))["pid"]
-    take_over(night.daemon)
+    night.old_log = take_over(night.daemon)
     others.more()
     assert json.loads(night.api("api/status.json"))["pid"] not in (before, None)
     assert night.tenant("noisy")["hard_limit"] == LOWER
+    # The new process remembers since it began; what was before is Prometheus'.
+    poll(lambda: any(json.loads(night.api("api/history.json"))["series"]["served_per_s"]),
+         timeout=10, what="the last seconds in the server's own history")
 
 
 def what_is_left(night, prometheus):
@@ -194,11 +195,7 @@ def what_is_left(night, prometheus):
                             '{tenant="noisy"}[5m])') == LIMIT
     assert prometheus.value('headgate_tenant_hard_limit_units_per_second{tenant="noisy"}') == LOWER
     assert prometheus.value('min_over_time(up{job="headgate"}[5m])') == 1
-    history = json.loads(night.api("api/history.json"))
-    assert len(history["time"]) >= 1 and max(
-        n or 0 for n in history["series"]["served_per_s"]) > 0, history
-    with open(night.log) as log:
-        text = log.read()
+    text = night.old_log
     for line in ("option=tenant.noisy.hard_limit", "configuration reloaded", 'msg="ended"'):
         assert line in text, line
     poll(lambda: not alert(prometheus, "HeadgateTenantThrottled"), timeout=30, what="the alert's end")

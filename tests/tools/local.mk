@@ -41,3 +41,7 @@ update-completion: headgate$(EXEEXT) headgatectl$(EXEEXT) headgate-load$(EXEEXT)
 	$(AM_V_GEN)top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)' \
 	  $(SHELL) $(top_srcdir)/tests/tools/completion.sh update
 .PHONY: update-completion
+
+# tests/tools: man pages, packages
+SCRIPT_TESTS += tests/tools/man.sh
+EXTRA_DIST += tests/tools/man.sh tests/tools/man-wrap tests/tools/package
