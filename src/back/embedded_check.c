@@ -67,6 +67,12 @@ static bool claim(uint8_t *bits, uint64_t first, uint64_t count)
     return true;
 }
 
+/* "Dirty" and the like among them: the library takes such a page for one that it has in memory. */
+static unsigned all_flags(const uint8_t *page)
+{
+    return hg_embedded_u16(page + 10);
+}
+
 /* The library moves nodes by their sizes: two that share bytes would make it write beyond the
    page. */
 static bool are_apart(struct check *check, const uint8_t *page, unsigned nodes)
@@ -180,7 +186,8 @@ static int look_at_leaf(struct check *check, const uint8_t *page, uint64_t numbe
         if (!is_in_order(check, node.key))
             return damaged(check, "keys are out of order", number);
         const uint8_t *data = hg_embedded_node_data(&check->pages, &node, &big_pages);
-        if (data == NULL)
+        if (data == NULL ||
+            (big_pages > 0 && all_flags(data - HG_EMBEDDED_PAGE_HEAD) != HG_EMBEDDED_PAGE_OVERFLOW))
             return damaged(check, "a long value's pages are missing or not its own", number);
         if (big_pages > 0 && !claim(check->met, hg_embedded_u64(node.data), big_pages))
             return damaged(check, "a long value's pages are used more than once", number);
@@ -202,7 +209,7 @@ static int walk(struct check *check, uint64_t number, unsigned levels)
     const uint8_t *page = hg_embedded_page(&check->pages, number);
     if (page == NULL)
         return damaged(check, "it ends before a page that it needs", number);
-    unsigned kind = hg_embedded_page_flags(page);
+    unsigned kind = all_flags(page);
     int nodes = hg_embedded_page_nodes(&check->pages, page);
     bool is_leaf = levels == 1;
     if (hg_embedded_u64(page) != number || nodes < 1 ||

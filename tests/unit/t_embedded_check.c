@@ -306,6 +306,19 @@ static void shared_pages(void **state)
     spoil_one(*state, share, "used more than once");
 }
 
+static bool soil(const struct hg_embedded_node *node, uint8_t *page)
+{
+    (void)node;
+    page[10] |= 0x10;
+    return true;
+}
+
+/* A page that says it is being written: the library would look for it in its memory. */
+static void dirty(void **state)
+{
+    spoil_one(*state, soil, "not what its place asks for");
+}
+
 static void installed(void **state)
 {
     struct scene *scene = *state;
@@ -346,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(garbled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(overlapping, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_pages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(dirty, set_up, tear_down),
         cmocka_unit_test_setup_teardown(installed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
