@@ -164,6 +164,17 @@ def test_everything_is_counted(ca, shown):
         assert threads["handshakes_0:started"] == str(after["started"])
 
 
+def test_reset_leaves_what_is_open_now(gate):
+    with gate.secure() as one:
+        one.noop()
+        before = gate.counters()["tls_connections"]
+        assert before >= 1
+        one.stat("reset")
+        assert gate.counters()["tls_connections"] == before
+    poll(lambda: gate.counters()["tls_connections"] < before, what="one has gone")
+    assert gate.counters()["tls_connections"] == before - 1
+
+
 # ---- reading and writing ----
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
