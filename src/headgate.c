@@ -86,6 +86,29 @@ struct command_line {
     int print; /* one of OPT_..., 'V', 'h', or 0: run */
 };
 
+/* An option that says what to do instead of serving, by what getopt_long returned for it. */
+static const char *name_of(int mode)
+{
+    for (const struct option *option = options; option->name != NULL; option++)
+        if (option->val == mode)
+            return option->name;
+    return "";
+}
+
+/* Keeps what to do; 0, or 2 if it is to do something else already. */
+static int keep_mode(struct command_line *line, int mode)
+{
+    if (line->print == 'h' || line->print == 'V')
+        return 0; /* whoever asks for these gets them */
+    if (line->print != 0 && line->print != mode && mode != 'h' && mode != 'V') {
+        fprintf(stderr, "headgate: --%s and --%s exclude each other\n", name_of(line->print),
+                name_of(mode));
+        return 2;
+    }
+    line->print = mode;
+    return 0;
+}
+
 /* 0, or 2 for wrong usage. */
 static int parse(int argc, char **argv, struct command_line *line)
 {
@@ -117,7 +140,8 @@ static int parse(int argc, char **argv, struct command_line *line)
             break;
         case OPT_RESTORE:
             line->restore.from = optarg;
-            line->print = option;
+            if (keep_mode(line, option) != 0)
+                return 2;
             break;
         case OPT_UPSTREAM:
             line->restore.upstream = optarg;
@@ -132,11 +156,15 @@ static int parse(int argc, char **argv, struct command_line *line)
             fputs(usage, stderr);
             return 2;
         default:
-            line->print = option;
+            if (keep_mode(line, option) != 0)
+                return 2;
             break;
         }
     }
-    if (line->print != OPT_RESTORE && (line->restore.upstream != NULL || line->restore.force)) {
+    if (line->take_over && keep_mode(line, OPT_TAKE_OVER) != 0)
+        return 2;
+    if (line->print != OPT_RESTORE && line->print != 'h' && line->print != 'V' &&
+        (line->restore.upstream != NULL || line->restore.force)) {
         fputs("headgate: --upstream and --force go with --restore\n", stderr);
         return 2;
     }
@@ -153,11 +181,10 @@ static int check(const struct command_line *line)
     struct hg_conf_errors errs;
     hg_conf_errors_init(&errs);
     int rc = hg_conf_load(line->conf_path, &line->overrides, &conf, &errs);
-    if (rc == 0 && conf->users_file[0] != '\0') {
-        struct hg_users *users = NULL;
-        rc = hg_users_load(conf->users_file, &users, &errs);
-        hg_users_free(users);
-    }
+    struct hg_users *users = NULL;
+    if (rc == 0)
+        rc = hg_users_load_for(conf, &users, &errs);
+    hg_users_free(users);
     hg_conf_errors_print(&errs, stderr);
     if (rc == 0) {
         struct hg_tlsset *tls = NULL;
@@ -184,6 +211,7 @@ int main(int argc, char **argv)
         return rc;
     switch (line.print) {
     case 0:
+    case OPT_TAKE_OVER:
         return hg_process_run(
             &(struct hg_process_options){line.conf_path, line.overrides, line.take_over, argv});
     case OPT_CHECK:

@@ -95,6 +95,12 @@ static void bind_session(struct hg_job *job, struct hg_session *session)
     hg_session_set_backup(session, (uint64_t)(uintptr_t)job->ctx);
 }
 
+/* It had gone before the backup was begun for it. */
+static void miss_session(struct hg_job *job)
+{
+    hg_backup_on_gone(job->worker->front->hooks.app, (uint64_t)(uintptr_t)job->ctx);
+}
+
 /* ---- the steps ---- */
 
 /* Names of the embedded upstreams, for a message. */
@@ -213,6 +219,7 @@ static void begin(struct hg_process *process, struct hg_job *job)
     hg_addr_text(&job->peer, backup->from);
     job->ctx = (void *)(uintptr_t)backup->id;
     job->on_worker = bind_session;
+    job->on_orphan = miss_session;
     hg_log_info("upstream=%s admin=%s from=%s msg=\"backup begun\"", upstream->name, backup->who,
                 backup->from);
     tell(backup, job);

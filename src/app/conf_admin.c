@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/conf_build.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define TOKEN_MIN 8 /* bytes: a guess or two a second for each connection must not find it */
@@ -29,8 +30,8 @@ static void check_token(const struct hg_conf *conf, const struct hg_conf_admin *
     if (admin->token[0] && (strlen(admin->token) < TOKEN_MIN || !is_sayable(admin->token)))
         ERROR(conf, at,
               "the token of admin is too short, or has blanks or bytes that no header takes "
-              "(accepted: %d or more printable ASCII characters)",
-              TOKEN_MIN);
+              "(accepted: %d to %" PRIu64 " printable ASCII characters)",
+              TOKEN_MIN, hg_conf_scopes[HG_CONF_SCOPE_ADMIN].options[HG_CONF_ADMIN_token].max);
 }
 
 void hg_conf_check_admin(const struct hg_conf *conf, struct hg_conf_errors *errs)

@@ -332,10 +332,12 @@ static void on_connection(evutil_socket_t listen_fd, short what, void *arg)
 
 /* ---- the socket ---- */
 
+/* Also by one who is too busy, or hangs. */
 static bool is_answered(const struct sockaddr_un *addr)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    bool answered = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool answered = fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0 ||
+                                errno == EAGAIN);
     if (fd >= 0)
         close(fd);
     return answered;
@@ -416,6 +418,12 @@ bool hg_handover_gives_way(const struct hg_process *process)
 {
     const struct hg_handover *handover = process->handover;
     return handover != NULL && handover->stage >= RELEASING;
+}
+
+bool hg_handover_shares(const struct hg_process *process)
+{
+    const struct hg_handover *handover = process->handover;
+    return handover != NULL && handover->stage >= OFFERED;
 }
 
 void hg_handover_forbid_return(struct hg_process *process)

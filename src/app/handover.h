@@ -36,6 +36,8 @@ void hg_handover_close(struct hg_process *process, struct hg_handover_rest *ret)
 bool hg_handover_finish(struct hg_handover_rest *rest);
 /* Does it drain because another process takes its place? */
 bool hg_handover_gives_way(const struct hg_process *process);
+/* Has another process been given the sockets, which may go on with them or not? */
+bool hg_handover_shares(const struct hg_process *process);
 /* The process has been told to end: it does not go on if the new one fails. */
 void hg_handover_forbid_return(struct hg_process *process);
 

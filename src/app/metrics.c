@@ -234,17 +234,18 @@ void hg_metrics_describe(FILE *to)
 
 /* ---- writing ---- */
 
+/* "# HELP name text" or "# TYPE name kind" */
+static void comment(struct hg_webtext *text, const char *word, const char *name, const char *rest)
+{
+    const char *const parts[] = {"# ", word, " ", name, " ", rest, "\n"};
+    for (size_t i = 0; i < HG_COUNT_OF(parts); i++)
+        hg_webtext_str(text, parts[i]);
+}
+
 void hg_metric_head(struct hg_webtext *text, const struct hg_metric *metric)
 {
-    hg_webtext_str(text, "# HELP ");
-    hg_webtext_str(text, metric->name);
-    hg_webtext_str(text, " ");
-    hg_webtext_str(text, metric->help);
-    hg_webtext_str(text, "\n# TYPE ");
-    hg_webtext_str(text, metric->name);
-    hg_webtext_str(text, " ");
-    hg_webtext_str(text, kind_names[metric->kind]);
-    hg_webtext_str(text, "\n");
+    comment(text, "HELP", metric->name, metric->help);
+    comment(text, "TYPE", metric->name, kind_names[metric->kind]);
 }
 
 static void begin_line(struct hg_webtext *text, const struct hg_metric *metric, const char *labels)

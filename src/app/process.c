@@ -24,37 +24,15 @@
 
 /* ---- the parts ---- */
 
-static int print_errors(const struct hg_conf_errors *errs, int rc)
-{
-    hg_conf_errors_print(errs, stderr);
-    return rc;
-}
-
-static int load_file(struct hg_process *process)
-{
-    struct hg_conf_errors errs;
-    hg_conf_errors_init(&errs);
-    int rc = hg_conf_load(process->conf_path, &process->overrides, &process->file, &errs);
-    print_errors(&errs, rc);
-    hg_conf_errors_fini(&errs);
-    return rc;
-}
-
 /* State and users. Whoever takes over has asked before, so that the state is the last one. */
-static int load_rest(struct hg_process *process)
+static int load_rest(struct hg_process *process, struct hg_conf_errors *errs)
 {
-    struct hg_conf_errors errs;
     struct hg_users *users = NULL;
-    hg_conf_errors_init(&errs);
-    int rc = hg_state_load(process->file->state_path, &process->state, &errs);
+    int rc = hg_state_load(process->file->state_path, &process->state, errs);
     if (rc == 0)
-        rc = hg_state_apply(process->file, process->state, &process->effective, &errs);
+        rc = hg_state_apply(process->file, process->state, &process->effective, errs);
     if (rc == 0)
-        rc = process->effective->users_file[0] != '\0'
-                 ? hg_users_load(process->effective->users_file, &users, &errs)
-                 : hg_users_open(&users);
-    print_errors(&errs, rc);
-    hg_conf_errors_fini(&errs);
+        rc = hg_users_load_for(process->effective, &users, errs);
     if (rc != 0)
         return rc;
     process->users = hg_users_ref_new(users);
@@ -155,7 +133,9 @@ static bool has_embedded(const struct hg_conf *conf)
    taken over from notices. */
 static int load(struct hg_process *process, struct hg_takeover *takeover)
 {
-    int rc = load_file(process);
+    struct hg_conf_errors errs; /* of both: the checks that are made twice warn once */
+    hg_conf_errors_init(&errs);
+    int rc = hg_conf_load(process->conf_path, &process->overrides, &process->file, &errs);
     if (rc == 0 && process->options->take_over && !process->took_over)
         rc = hg_takeover_begin(takeover, process->file, process->inherit);
     if (rc == 0 && takeover->fd >= 0) {
@@ -163,7 +143,9 @@ static int load(struct hg_process *process, struct hg_takeover *takeover)
         hg_notify_succeed(takeover->peer);
     }
     if (rc == 0)
-        rc = load_rest(process);
+        rc = load_rest(process, &errs);
+    hg_conf_errors_print(&errs, stderr);
+    hg_conf_errors_fini(&errs);
     if (rc == 0)
         rc = open_log(process);
     return rc;

@@ -43,6 +43,8 @@ void hg_process_begin_drain(struct hg_process *process)
     hg_log_info("msg=\"draining: no new connections, finishing what is in flight\"");
     if (!hg_handover_gives_way(process))
         hg_notify_send(hg_notify_stopping(text, "draining"));
+    if (hg_handover_shares(process)) /* who has a unix socket needs its file */
+        hg_listeners_keep_files(process->listeners);
     hg_listeners_close(process->listeners);
     pthread_mutex_lock(&process->lock);
     uint64_t timeout_us = process->effective->drain_timeout_s * 1000000;

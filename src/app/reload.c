@@ -160,9 +160,7 @@ static int merge(struct hg_process *process, struct loaded *loaded, struct hg_co
     struct hg_users *users = NULL;
     int rc = hg_state_apply(loaded->file, process->state, &loaded->effective, errs);
     if (rc == 0)
-        rc = loaded->effective->users_file[0] != '\0'
-                 ? hg_users_load(loaded->effective->users_file, &users, errs)
-                 : hg_users_open(&users);
+        rc = hg_users_load_for(loaded->effective, &users, errs);
     if (rc != 0)
         return rc;
     hg_users_keep_key(users, process->users->users);
@@ -345,7 +343,7 @@ static int reload(struct hg_process *process, struct hg_author *author, struct h
         rc = put_in_force(process, &loaded, errs, &teller);
     if (rc == 0) {
         hg_counter_add(&process->reloads, 1);
-        hg_log_info("admin=%s msg=\"configuration reloaded\"", author->user);
+        hg_log_info("admin=%s from=%s msg=\"configuration reloaded\"", author->user, author->from);
     } else {
         hg_counter_add(&process->reload_errors, 1);
         forget(&loaded);

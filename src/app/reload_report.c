@@ -93,8 +93,8 @@ void hg_report_warnings(struct hg_report *report, const struct hg_conf_errors *e
 
 static json_t *percent(uint64_t part, uint64_t whole)
 {
-    /* hundredths, so that no digits come of the division */
-    return json_real(whole > 0 ? (double)(part * 10000 / whole) / 100 : 0);
+    /* whole hundredths, rounded: no more digits come of the division than are shown */
+    return json_real(whole > 0 ? (double)((part * 10000 + whole / 2) / whole) / 100 : 0);
 }
 
 static json_t *ring_json(struct hg_report *report, const char *name, const struct hg_ringdiff *diff)

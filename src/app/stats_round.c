@@ -116,13 +116,15 @@ void hg_stats_slow(struct hg_process *process, struct hg_job *job)
 
 /* ---- reset ---- */
 
+/* By the kind of a row: what is a number of now stays. */
+#define RESET_COUNTER(counter) hg_counter_set(counter, 0)
+#define RESET_GAUGE(counter)   ((void)(counter))
+
 static void reset_lane(struct hg_lane *lane)
 {
-    uint64_t sessions = hg_counter_get(&lane->table_sessions); /* open now */
-#define HG_LANE(name, kind, text) hg_counter_set(&lane->name, 0);
+#define HG_LANE(name, kind, text) RESET_##kind(&lane->name);
 #include "front/lane.def"
 #undef HG_LANE
-    hg_counter_set(&lane->table_sessions, sessions);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         hg_counter_set(&lane->outcomes[o], 0);
     for (unsigned place = 0; place < HG_GATE_PLACES; place++)
@@ -139,14 +141,9 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
 {
     struct hg_job *job = HG_CONTAINER_OF(letter, struct hg_job, letter);
     struct hg_worker *worker = receiver;
-    uint64_t gauges[] = {hg_counter_get(&worker->connections), hg_counter_get(&worker->held_now),
-                         hg_counter_get(&worker->in_flight)};
-#define HG_WORKER_STAT(name, kind, text) hg_counter_set(&worker->name, 0);
+#define HG_WORKER_STAT(name, kind, text) RESET_##kind(&worker->name);
     HG_WORKER_STATS(HG_WORKER_STAT)
 #undef HG_WORKER_STAT
-    hg_counter_set(&worker->connections, gauges[0]);
-    hg_counter_set(&worker->held_now, gauges[1]);
-    hg_counter_set(&worker->in_flight, gauges[2]);
     hg_tables_reset(worker);
     for (unsigned o = 0; o < HG_OUTCOMES; o++)
         hg_counter_set(&worker->outcomes[o], 0);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@
 #include "app/handover.h"
 #include "base/log.h"
 
-#define BYE_TIMEOUT_MS 5000 /* the old one answers at once, unless it is stopped */
+#define CONNECT_TIMEOUT_S 2    /* room in its queue: it accepts at once, unless it hangs */
+#define BYE_TIMEOUT_MS    5000 /* the old one answers at once, unless it is stopped */
 
 static int complain(int rc, const char *what)
 {
@@ -29,17 +31,21 @@ static int complain(int rc, const char *what)
 static int connect_to_old(const char *path, int *ret_fd)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct timeval timeout = {.tv_sec = CONNECT_TIMEOUT_S};
     if (strlen(path) >= sizeof addr.sun_path)
         return -ENAMETOOLONG;
     memcpy(addr.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    if (connect(fd, (const struct sockaddr *)&addr, sizeof addr) == 0) {
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) == 0 &&
+        connect(fd, (const struct sockaddr *)&addr, sizeof addr) == 0) {
         *ret_fd = fd;
         return 0;
     }
-    int rc = errno == ECONNREFUSED || errno == ENOENT ? -ENOENT : -errno;
+    int rc = errno == ECONNREFUSED || errno == ENOENT ? -ENOENT
+             : errno == EAGAIN                        ? -ETIMEDOUT
+                                                      : -errno;
     close(fd);
     return rc;
 }

@@ -25,11 +25,17 @@
 
 #define HG_USERS_NAME_MAX 128u
 
+struct hg_conf;
 struct hg_users;
 struct hg_user; /* one of a snapshot, gone with it; NULL means anonymous everywhere below */
 
-/* Reads and checks users.yaml. 0, or -errno with at least one line in errs. */
-HG_MUST_USE int hg_users_load(const char *path, struct hg_users **ret, struct hg_conf_errors *errs);
+/* Reads and checks users.yaml. 0, or -errno with at least one line in errs. `file` (NULL: none) and
+   `line` are where the path is written, for a file that cannot be read. */
+HG_MUST_USE int hg_users_load(const char *path, const char *file, unsigned line,
+                              struct hg_users **ret, struct hg_conf_errors *errs);
+/* The same for the users_file of a configuration; without one as hg_users_open. */
+HG_MUST_USE int hg_users_load_for(const struct hg_conf *conf, struct hg_users **ret,
+                                  struct hg_conf_errors *errs);
 HG_MUST_USE int hg_users_parse(const char *text, size_t len, const char *name,
                                struct hg_users **ret, struct hg_conf_errors *errs);
 /* No users file: nobody logs in, everybody may do everything. 0 or -ENOMEM. */

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Like conf_parse: a fault is noted, and reading goes on. A message never shows a part of a secret.
+#include "app/conf_build.h"
 #include "app/users_build.h"
 
 #include <errno.h>
@@ -325,17 +326,28 @@ int hg_users_parse(const char *text, size_t len, const char *name, struct hg_use
     return 0;
 }
 
-int hg_users_load(const char *path, struct hg_users **ret, struct hg_conf_errors *errs)
+int hg_users_load(const char *path, const char *file, unsigned line, struct hg_users **ret,
+                  struct hg_conf_errors *errs)
 {
     char *text;
     size_t len;
     int rc = hg_file_read(path, FILE_MAX_BYTES, &text, &len);
     if (rc) {
-        hg_conf_errors_add(errs, NULL, 0, "cannot read '%s': %s", path, strerror(-rc));
+        hg_conf_errors_add(errs, file, line, "cannot read users_file '%s': %s", path,
+                           strerror(-rc));
         return rc;
     }
     rc = hg_users_parse(text, len, path, ret, errs);
     explicit_bzero(text, len);
     free(text);
     return rc;
+}
+
+int hg_users_load_for(const struct hg_conf *conf, struct hg_users **ret,
+                      struct hg_conf_errors *errs)
+{
+    unsigned line = conf->lines[HG_CONF_SERVER_users_file];
+    if (conf->users_file[0] == '\0')
+        return hg_users_open(ret);
+    return hg_users_load(conf->users_file, hg_conf_place(conf, line), line, ret, errs);
 }

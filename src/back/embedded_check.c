@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,8 @@ struct check {
     struct hg_embedded_pages pages;
     struct hg_embedded_meta meta;
     uint64_t size;
+    uint8_t *met;                             /* a bit for each page of the file: it has a place */
+    uint8_t taken[HG_EMBEDDED_PAGE_MAX / 16]; /* a bit for each two bytes of a page */
 
     /* of the tree that is walked */
     bool is_main;
@@ -48,6 +51,46 @@ static int HG_PRINTF(2, 3) fail(struct check *check, const char *fmt, ...)
 static int damaged(struct check *check, const char *what, uint64_t page)
 {
     return fail(check, "is damaged: %s (page %llu)", what, (unsigned long long)page);
+}
+
+/* ---- what belongs to one only ---- */
+
+/* Sets `count` bits from `first` on. False when one of them is set. */
+static bool claim(uint8_t *bits, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = first; i < first + count; i++) {
+        uint8_t bit = (uint8_t)(1u << (i % 8));
+        if ((bits[i / 8] & bit) != 0)
+            return false;
+        bits[i / 8] |= bit;
+    }
+    return true;
+}
+
+/* "Dirty" and the like among them: the library takes such a page for one that it has in memory. */
+static unsigned all_flags(const uint8_t *page)
+{
+    return hg_embedded_u16(page + 10);
+}
+
+/* The library moves nodes by their sizes: two that share bytes would make it write beyond the
+   page. */
+static bool are_apart(struct check *check, const uint8_t *page, unsigned nodes)
+{
+    bool is_leaf = hg_embedded_page_flags(page) == HG_EMBEDDED_PAGE_LEAF;
+    memset(check->taken, 0, sizeof check->taken);
+    for (unsigned i = 0; i < nodes; i++) {
+        struct hg_embedded_node node;
+        if (!hg_embedded_page_node(&check->pages, page, i, &node))
+            return false;
+        bool is_big = (node.flags & HG_EMBEDDED_NODE_BIG) != 0;
+        size_t bytes = HG_EMBEDDED_NODE_HEAD + node.key.len +
+                       (is_leaf ? is_big ? 8 : (size_t)node.data_bytes : 0);
+        size_t offset = (size_t)(node.key.at - page) - HG_EMBEDDED_NODE_HEAD;
+        if (offset % 2 != 0 || !claim(check->taken, offset / 2, (bytes + 1) / 2))
+            return false;
+    }
+    return true;
 }
 
 /* ---- what the leaves hold ---- */
@@ -102,10 +145,14 @@ static int look_at_free(struct check *check, struct hg_span key, const uint8_t *
         hg_embedded_u64(data) > data_bytes / 8 - 1)
         return damaged(check, "a list of free pages has a wrong length", page);
     uint64_t count = hg_embedded_u64(data);
-    for (uint64_t i = 1; i <= count; i++)
-        if (hg_embedded_u64(data + 8 * i) > check->meta.last_page ||
-            hg_embedded_u64(data + 8 * i) < 2)
+    for (uint64_t i = 1; i <= count; i++) {
+        uint64_t number = hg_embedded_u64(data + 8 * i);
+        if (number > check->meta.last_page || number < 2)
             return damaged(check, "a free page is none of the file's", page);
+        /* The file may end before pages at its end that are free. */
+        if (number < check->size / check->pages.page_bytes && !claim(check->met, number, 1))
+            return damaged(check, "a free page is used, or free twice", page);
+    }
     return 0;
 }
 
@@ -139,8 +186,11 @@ static int look_at_leaf(struct check *check, const uint8_t *page, uint64_t numbe
         if (!is_in_order(check, node.key))
             return damaged(check, "keys are out of order", number);
         const uint8_t *data = hg_embedded_node_data(&check->pages, &node, &big_pages);
-        if (data == NULL)
+        if (data == NULL ||
+            (big_pages > 0 && all_flags(data - HG_EMBEDDED_PAGE_HEAD) != HG_EMBEDDED_PAGE_OVERFLOW))
             return damaged(check, "a long value's pages are missing or not its own", number);
+        if (big_pages > 0 && !claim(check->met, hg_embedded_u64(node.data), big_pages))
+            return damaged(check, "a long value's pages are used more than once", number);
         check->seen.overflow_pages += big_pages;
         check->seen.entries++;
         int rc = check->is_main ? look_at_entry(check, node.key, data, node.data_bytes, number)
@@ -159,16 +209,17 @@ static int walk(struct check *check, uint64_t number, unsigned levels)
     const uint8_t *page = hg_embedded_page(&check->pages, number);
     if (page == NULL)
         return damaged(check, "it ends before a page that it needs", number);
-    unsigned kind = hg_embedded_page_flags(page);
+    unsigned kind = all_flags(page);
     int nodes = hg_embedded_page_nodes(&check->pages, page);
     bool is_leaf = levels == 1;
     if (hg_embedded_u64(page) != number || nodes < 1 ||
         kind != (is_leaf ? HG_EMBEDDED_PAGE_LEAF : HG_EMBEDDED_PAGE_BRANCH))
         return damaged(check, "a page is not what its place asks for", number);
     /* Pages that are met again and again would make a small file take for ever. */
-    uint64_t pages = check->seen.branch_pages + check->seen.leaf_pages;
-    if (pages > check->meta.last_page)
-        return damaged(check, "pages are used more than once", number);
+    if (!claim(check->met, number, 1))
+        return damaged(check, "a page is used more than once", number);
+    if (!are_apart(check, page, (unsigned)nodes))
+        return damaged(check, "an entry does not lie within its page, or over another", number);
     if (is_leaf) {
         check->seen.leaf_pages++;
         return look_at_leaf(check, page, number, (unsigned)nodes);
@@ -207,6 +258,12 @@ static int walk_tree(struct check *check, const struct hg_embedded_tree *tree, b
 static int walk_all(struct check *check)
 {
     const struct hg_embedded_tree *main = &check->meta.main;
+    check->met = calloc(1, check->size / check->pages.page_bytes / 8 + 1);
+    if (check->met == NULL) {
+        snprintf(check->error, check->error_bytes, "no memory is left to look at '%s'",
+                 check->path);
+        return -ENOMEM;
+    }
     int rc = walk_tree(check, &check->meta.free, false);
     if (rc == 0)
         rc = walk_tree(check, main, true);
@@ -289,6 +346,7 @@ static void close_pages(struct check *check)
 {
     if (check->pages.at != NULL)
         munmap((void *)(uintptr_t)check->pages.at, check->pages.bytes);
+    free(check->met);
 }
 
 int hg_embedded_check(int fd, const char *path, struct hg_embedded_found *ret, char *error,

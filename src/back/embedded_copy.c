@@ -129,15 +129,6 @@ static void *copy_thread(void *arg)
 
 /* ---- begin ---- */
 
-static int HG_PRINTF(4, 5) fail(int rc, char *error, size_t error_bytes, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(error, error_bytes, fmt, args);
-    va_end(args);
-    return rc;
-}
-
 /* A file in the store's directory that nobody can find; a descriptor or -errno. */
 static int open_nameless(const struct hg_embedded_db *db)
 {
@@ -164,7 +155,8 @@ static int look_at_disk(struct hg_embedded_copy *copy, char *error, size_t error
     MDB_txn *txn;
     int rc = mdb_txn_begin(db->env, NULL, MDB_RDONLY, &txn);
     if (rc != 0)
-        return fail(-EIO, error, error_bytes, "cannot read '%s': %s", db->path, mdb_strerror(rc));
+        return hg_embedded_fail(-EIO, error, error_bytes, "cannot read '%s': %s", db->path,
+                                mdb_strerror(rc));
     hg_embedded_usage(db, txn, &usage);
     mdb_txn_abort(txn);
     copy->about_bytes = usage.used_bytes + 2 * (uint64_t)db->page_bytes;
@@ -174,10 +166,10 @@ static int look_at_disk(struct hg_embedded_copy *copy, char *error, size_t error
     uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (room >= copy->about_bytes + DISK_SPARE)
         return 0;
-    return fail(-ENOSPC, error, error_bytes,
-                "the disk of '%s' has %llu bytes left, a copy takes %llu and %u must remain",
-                db->path, (unsigned long long)room, (unsigned long long)copy->about_bytes,
-                DISK_SPARE);
+    return hg_embedded_fail(
+        -ENOSPC, error, error_bytes,
+        "the disk of '%s' has %llu bytes left, a copy takes %llu and %u must remain", db->path,
+        (unsigned long long)room, (unsigned long long)copy->about_bytes, DISK_SPARE);
 }
 
 static int open_files(struct hg_embedded_copy *copy, char *error, size_t error_bytes)
@@ -185,12 +177,13 @@ static int open_files(struct hg_embedded_copy *copy, char *error, size_t error_b
     const char *path = copy->shared->db.path;
     copy->fd = open_nameless(&copy->shared->db);
     if (copy->fd < 0)
-        return fail(copy->fd, error, error_bytes, "cannot make a file beside '%s': %s", path,
-                    strerror(-copy->fd));
+        return hg_embedded_fail(copy->fd, error, error_bytes, "cannot make a file beside '%s': %s",
+                                path, strerror(-copy->fd));
     copy->out_fd = fcntl(copy->fd, F_DUPFD_CLOEXEC, 0);
     copy->none_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (copy->out_fd < 0 || copy->none_fd < 0)
-        return fail(-errno, error, error_bytes, "no file can be opened: %s", strerror(errno));
+        return hg_embedded_fail(-errno, error, error_bytes, "no file can be opened: %s",
+                                strerror(errno));
     return 0;
 }
 
@@ -228,10 +221,10 @@ int hg_embedded_copy_begin(struct hg_embedded_shared *shared, struct hg_embedded
                            char *error, size_t error_bytes)
 {
     if (shared->copy != NULL)
-        return fail(-EBUSY, error, error_bytes, "a copy of this store is under way");
+        return hg_embedded_fail(-EBUSY, error, error_bytes, "a copy of this store is under way");
     struct hg_embedded_copy *copy = calloc(1, sizeof *copy);
     if (copy == NULL)
-        return fail(-ENOMEM, error, error_bytes, "no memory is left");
+        return hg_embedded_fail(-ENOMEM, error, error_bytes, "no memory is left");
     copy->shared = shared;
     copy->fd = copy->out_fd = copy->none_fd = -1;
     copy->begin_us = hg_now_us();
@@ -246,7 +239,7 @@ int hg_embedded_copy_begin(struct hg_embedded_shared *shared, struct hg_embedded
         rc = start(copy);
         if (rc != 0) {
             set_copy(shared, NULL);
-            fail(rc, error, error_bytes, "cannot start a thread: %s", strerror(-rc));
+            hg_embedded_fail(rc, error, error_bytes, "cannot start a thread: %s", strerror(-rc));
         }
     }
     if (rc != 0)

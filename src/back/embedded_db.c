@@ -14,7 +14,7 @@
 #include "back/embedded_check.h"
 #include "base/log.h"
 
-static int HG_PRINTF(4, 5) fail(int rc, char *error, size_t error_bytes, const char *fmt, ...)
+int hg_embedded_fail(int rc, char *error, size_t error_bytes, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -131,21 +131,22 @@ static int claim_file(struct hg_embedded_db *db, const struct hg_embedded_db_opt
                       char *error, size_t error_bytes)
 {
     if (options->name[0] == '\0' || options->name[0] == '.' || strchr(options->name, '/') != NULL)
-        return fail(-EINVAL, error, error_bytes, "'%s' cannot be the name of a file",
-                    options->name);
+        return hg_embedded_fail(-EINVAL, error, error_bytes, "'%s' cannot be the name of a file",
+                                options->name);
     if (mkdir(options->data_dir, 0700) != 0 && errno != EEXIST)
-        return fail(-errno, error, error_bytes, "cannot create '%s': %s", options->data_dir,
-                    strerror(errno));
+        return hg_embedded_fail(-errno, error, error_bytes, "cannot create '%s': %s",
+                                options->data_dir, strerror(errno));
     if (asprintf(&db->path, "%s/%s.mdb", options->data_dir, options->name) < 0) {
         db->path = NULL;
-        return fail(-ENOMEM, error, error_bytes, "out of memory");
+        return hg_embedded_fail(-ENOMEM, error, error_bytes, "out of memory");
     }
     db->lock_fd = open(db->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (db->lock_fd < 0)
-        return fail(-errno, error, error_bytes, "cannot open '%s': %s", db->path, strerror(errno));
+        return hg_embedded_fail(-errno, error, error_bytes, "cannot open '%s': %s", db->path,
+                                strerror(errno));
     if (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return fail(-EBUSY, error, error_bytes, "cannot open '%s': another process uses it",
-                    db->path);
+        return hg_embedded_fail(-EBUSY, error, error_bytes,
+                                "cannot open '%s': another process uses it", db->path);
     return hg_embedded_check_quickly(db->lock_fd, db->path, error, error_bytes);
 }
 
@@ -201,22 +202,22 @@ static int read_notes(struct hg_embedded_db *db, MDB_txn *txn, char *error, size
             rc = note_put_u64(db, txn, 'C', 0);
     }
     if (rc != 0)
-        return fail(to_errno(rc), error, error_bytes, "cannot read '%s': %s", db->path,
-                    mdb_strerror(rc));
+        return hg_embedded_fail(to_errno(rc), error, error_bytes, "cannot read '%s': %s", db->path,
+                                mdb_strerror(rc));
     rc = hg_embedded_note_get(db, txn, 'F', HG_SPAN_NONE, &note);
     if (rc != 0 || note.mv_size != sizeof format ||
         memcmp(note.mv_data, HG_EMBEDDED_FORMAT_NAME, 4) != 0)
-        return fail(-EINVAL, error, error_bytes, "'%s' is an LMDB file, but no embedded store",
-                    db->path);
+        return hg_embedded_fail(-EINVAL, error, error_bytes,
+                                "'%s' is an LMDB file, but no embedded store", db->path);
     uint32_t version = hg_get_u32((const uint8_t *)note.mv_data + 4);
     if (version != HG_EMBEDDED_FORMAT)
-        return fail(-EINVAL, error, error_bytes,
-                    "'%s' has format version %u, this program reads version %u", db->path, version,
-                    HG_EMBEDDED_FORMAT);
+        return hg_embedded_fail(-EINVAL, error, error_bytes,
+                                "'%s' has format version %u, this program reads version %u",
+                                db->path, version, HG_EMBEDDED_FORMAT);
     rc = hg_embedded_note_get(db, txn, 'C', HG_SPAN_NONE, &note);
     if (rc != 0 || note.mv_size != 8)
-        return fail(-EINVAL, error, error_bytes, "'%s' is damaged: its CAS ceiling is missing",
-                    db->path);
+        return hg_embedded_fail(-EINVAL, error, error_bytes,
+                                "'%s' is damaged: its CAS ceiling is missing", db->path);
     db->cas_last = hg_get_u64(note.mv_data);
     db->cas_ceiling = db->cas_last;
     return 0;
@@ -227,12 +228,12 @@ static int open_store(struct hg_embedded_db *db, char *error, size_t error_bytes
     MDB_txn *txn;
     int rc = mdb_txn_begin(db->env, NULL, 0, &txn);
     if (rc != 0)
-        return fail(to_errno(rc), error, error_bytes, "cannot write '%s': %s", db->path,
-                    mdb_strerror(rc));
+        return hg_embedded_fail(to_errno(rc), error, error_bytes, "cannot write '%s': %s", db->path,
+                                mdb_strerror(rc));
     rc = mdb_dbi_open(txn, NULL, 0, &db->dbi);
     if (rc != 0)
-        rc = fail(to_errno(rc), error, error_bytes, "cannot read '%s': %s", db->path,
-                  mdb_strerror(rc));
+        rc = hg_embedded_fail(to_errno(rc), error, error_bytes, "cannot read '%s': %s", db->path,
+                              mdb_strerror(rc));
     else
         rc = read_notes(db, txn, error, error_bytes);
     if (rc != 0) {
@@ -241,8 +242,8 @@ static int open_store(struct hg_embedded_db *db, char *error, size_t error_bytes
     }
     rc = mdb_txn_commit(txn);
     if (rc != 0)
-        return fail(to_errno(rc), error, error_bytes, "cannot write '%s': %s", db->path,
-                    mdb_strerror(rc));
+        return hg_embedded_fail(to_errno(rc), error, error_bytes, "cannot write '%s': %s", db->path,
+                                mdb_strerror(rc));
     return 0;
 }
 
@@ -265,17 +266,18 @@ int hg_embedded_db_open(struct hg_embedded_db *db, const struct hg_embedded_db_o
     db->lock_fd = -1;
     db->max_bytes = db->limit_bytes = options->max_bytes;
     if (options->max_bytes < HG_EMBEDDED_MAX_BYTES_MIN)
-        return fail(-EINVAL, error, error_bytes, "a quota of %llu bytes is too small, %u is least",
-                    (unsigned long long)options->max_bytes, HG_EMBEDDED_MAX_BYTES_MIN);
+        return hg_embedded_fail(-EINVAL, error, error_bytes,
+                                "a quota of %llu bytes is too small, %u is least",
+                                (unsigned long long)options->max_bytes, HG_EMBEDDED_MAX_BYTES_MIN);
     int rc = claim_file(db, options, error, error_bytes);
     if (rc == 0) {
         rc = open_env(db, options);
         if (rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH)
-            rc = fail(-EINVAL, error, error_bytes, "'%s' is no embedded store: %s", db->path,
-                      mdb_strerror(rc));
+            rc = hg_embedded_fail(-EINVAL, error, error_bytes, "'%s' is no embedded store: %s",
+                                  db->path, mdb_strerror(rc));
         else if (rc != 0)
-            rc = fail(to_errno(rc), error, error_bytes, "cannot open '%s': %s", db->path,
-                      mdb_strerror(rc));
+            rc = hg_embedded_fail(to_errno(rc), error, error_bytes, "cannot open '%s': %s",
+                                  db->path, mdb_strerror(rc));
     }
     if (rc == 0)
         rc = open_store(db, error, error_bytes);

@@ -52,6 +52,9 @@ struct hg_embedded_db {
     _Atomic uint64_t published; /* commits so far: a reader with an older number renews */
 };
 
+/* Writes what is wrong to `error` and returns rc. */
+int hg_embedded_fail(int rc, char *error, size_t error_bytes, const char *fmt, ...) HG_PRINTF(4, 5);
+
 /* Opens or makes the file. 0 or -errno, and then `error` says what is wrong with which file. */
 HG_MUST_USE int hg_embedded_db_open(struct hg_embedded_db *db,
                                     const struct hg_embedded_db_options *options, char *error,

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/hist.h"
 
-#include <string.h>
-
 void hg_hist_init(struct hg_hist *hist)
 {
-    memset(hist, 0, sizeof *hist);
+    for (uint32_t i = 0; i < HG_HIST_BUCKETS; i++) {
+        hg_counter_set(&hist->bucket[i], 0);
+    }
+    hg_counter_set(&hist->total, 0);
+    hg_counter_set(&hist->sum, 0);
+    hg_counter_set(&hist->max, 0);
 }
 
 uint64_t hg_hist_bucket_last(uint32_t bucket)

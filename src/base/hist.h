@@ -31,7 +31,7 @@ struct hg_hist {
     hg_counter max;
 };
 
-/* An empty histogram; all bytes zero is one as well. */
+/* An empty histogram; all bytes zero is one as well. Others may be reading it meanwhile. */
 void hg_hist_init(struct hg_hist *hist);
 
 /* The bucket of a value, 0 .. HG_HIST_BUCKETS - 1; never falls as the value grows. */

@@ -87,11 +87,11 @@ static int ask_about_file(struct hg_ctl *ctl, const char *verb, json_t **ret)
 
 /* ---- showing ---- */
 
-/* A member's text, escaped and malloc'd; "-" when it is none. */
+/* A member's text, escaped and malloc'd; "-" when it is none, "" in quotes when it is empty. */
 static char *shown(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
-    if (json_is_string(value))
+    if (json_is_string(value) && json_string_length(value) > 0)
         return hg_ctl_escape(json_string_value(value), json_string_length(value));
     char *text = value != NULL && !json_is_null(value) ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
     char *escaped = hg_ctl_escape(text != NULL ? text : "-", strlen(text != NULL ? text : "-"));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/option.h"
+#include "ctl/param.h"
 
 #define TEXT_COLUMNS 72 /* of a line, besides its indent */
 
@@ -98,9 +99,12 @@ static bool is_of_verb(const char *list, const char *verb)
 void hg_ctl_help_verb(const struct hg_ctl_verb *verb)
 {
     bool any = false;
+    bool sets = strcmp(verb->name, "set") == 0;
     printf("usage: headgatectl [OPTION...] %s%s%s\n\n", verb->name,
            verb->args[0] != '\0' ? " " : "", verb->args);
     print_wrapped(verb->text, 2);
+    if (sets || strcmp(verb->name, "unset") == 0)
+        hg_ctl_print_params(sets);
     for (size_t i = 0; i < HG_CTL_OPTIONS; i++) {
         if (!is_of_verb(hg_ctl_option_rows[i].verbs, verb->name))
             continue;

@@ -24,6 +24,7 @@ headgatectl_SOURCES += src/ctl/option.def
 headgatectl_SOURCES += src/ctl/option.h
 headgatectl_SOURCES += src/ctl/param.c
 headgatectl_SOURCES += src/ctl/param.h
+headgatectl_SOURCES += src/ctl/paramhelp.c
 headgatectl_SOURCES += src/ctl/passwd.c
 headgatectl_SOURCES += src/ctl/prompt.c
 headgatectl_SOURCES += src/ctl/rowcall.c
@@ -67,7 +68,9 @@ headgatectl_SOURCES += src/ctl/verb.def
 headgatectl_SOURCES += src/ctl/watch.c
 headgatectl_SOURCES += src/ctl/watch.h
 headgatectl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(GSASL_CFLAGS) $(CRYPTO_CFLAGS) $(PROTOBUF_C_CFLAGS) $(NCURSES_CFLAGS)
-# of the server: the form of passwords and secrets, and addresses
+# of the server: the table of options, the form of passwords and secrets, and addresses
+headgatectl_SOURCES += src/app/conf_address.c src/app/conf_table.c src/app/conf_table.h \
+	src/app/conf_value.c
 headgatectl_SOURCES += src/app/password.c src/app/password.h src/app/secret.c src/app/secret.h \
 	src/io/sock.c src/io/sock.h
 headgatectl_LDADD = libproto.a libtablepb.a libio.a libbase.a $(SSL_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) $(GSASL_LIBS) $(CRYPTO_LIBS) $(NCURSES_LIBS) -lm

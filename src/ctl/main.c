@@ -138,6 +138,10 @@ static int run(int argc, char **argv, struct hg_ctl *ctl)
         hg_ctl_help_verb(verb);
         return HG_CTL_OK;
     }
+    if ((ctl->tls_certificate != NULL) != (ctl->tls_key != NULL))
+        return hg_ctl_say(HG_CTL_USAGE, "%s goes with %s: certificate and key belong together",
+                          ctl->tls_key == NULL ? "--tls-cert" : "--tls-key",
+                          ctl->tls_key == NULL ? "--tls-key" : "--tls-cert");
     ctl->args = argv + optind + 1;
     ctl->arg_count = argc - optind - 1;
     code = hg_ctl_option_check(ctl, verb->name);

@@ -89,17 +89,22 @@ static void list_names(char *list, size_t room, const char *const *names, size_t
     }
 }
 
+bool hg_ctl_is_other_name(size_t row)
+{
+    return row > 0 && strcmp(hg_ctl_node_options[row].path, hg_ctl_node_options[row - 1].path) == 0;
+}
+
 const struct hg_ctl_node_option *hg_ctl_find_node_option(const char *name)
 {
     char list[HG_CTL_LIST_BYTES] = "";
     for (size_t i = 0; i < HG_CTL_NODE_OPTIONS; i++)
         if (strcmp(name, hg_ctl_node_options[i].name) == 0)
             return &hg_ctl_node_options[i];
+    for (size_t i = 0; i < HG_CTL_NODE_OPTIONS; i++)
+        if (!hg_ctl_is_other_name(i))
+            list_names(list, sizeof list, &hg_ctl_node_options[i].name, 1);
     list_names(list, sizeof list, hg_ctl_node_params, HG_CTL_NODE_PARAMS);
-    hg_ctl_say(HG_CTL_USAGE,
-               "'%s' is no option of the node (accepted: capacity, "
-               "default_throttle_reserved_units, default_throttle_hard_limit, %s)",
-               name, list);
+    hg_ctl_say(HG_CTL_USAGE, "'%s' is no option of the node (accepted: %s)", name, list);
     return NULL;
 }
 

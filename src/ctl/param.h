@@ -8,8 +8,8 @@
 
 #include "ctl/command.h"
 
-#define HG_CTL_PATH_BYTES 200 /* of SetParam */
-#define HG_CTL_PARAMS_MAX 32  /* options of one thing that go by it */
+#define HG_CTL_PATH_BYTES 200  /* of SetParam */
+#define HG_CTL_PARAMS_MAX 32   /* options of one thing that go by it */
 #define HG_CTL_LIST_BYTES 1000 /* of their names */
 
 /* Limits of the node. */
@@ -19,6 +19,8 @@ struct hg_ctl_node_option {
 };
 enum { HG_CTL_NODE_OPTIONS = 4 };
 extern const struct hg_ctl_node_option hg_ctl_node_options[HG_CTL_NODE_OPTIONS];
+/* Whether the row is one more name of what is in the row before it. */
+bool hg_ctl_is_other_name(size_t row);
 /* NULL, and said so, when the node has no such option. */
 const struct hg_ctl_node_option *hg_ctl_find_node_option(const char *name);
 
@@ -35,6 +37,10 @@ bool hg_ctl_has_name(const char *const *names, size_t count, const char *name);
 /* Exit codes, with the names that there are said. */
 int hg_ctl_say_no_upstream_option(const char *name);
 int hg_ctl_say_no_bucket_option(const char *name, const char *verb);
+
+/* All of them on standard output, each with what it accepts if `with_values`: the help of set and
+   unset. */
+void hg_ctl_print_params(bool with_values);
 
 /* What was given for each of a list of names. */
 struct hg_ctl_params {

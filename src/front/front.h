@@ -55,6 +55,8 @@ struct hg_job {
     /* Runs on the worker's thread just before the reply, while the session still lives: a login
        tells the session who it is. May be NULL. */
     void (*on_worker)(struct hg_job *job, struct hg_session *session);
+    /* Runs there instead when the session has ended meanwhile, or NULL. */
+    void (*on_orphan)(struct hg_job *job);
     void *ctx; /* the app's */
     uint8_t data[];
 };

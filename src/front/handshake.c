@@ -79,10 +79,15 @@ void hg_tls_rules_unref(struct hg_tls_rules *rules)
 
 /* ---- one handshake ---- */
 
-static void let_go(struct handshake *shake)
+static void unwatch(struct handshake *shake)
 {
     if (shake->watching != 0)
         event_del(&shake->event);
+    shake->watching = 0;
+}
+
+static void let_go(struct handshake *shake)
+{
     if (!hg_list_empty(&shake->node)) {
         hg_list_remove(&shake->node);
         shake->greeter->by_address[shake->slot]--;
@@ -96,6 +101,7 @@ static void let_go(struct handshake *shake)
 static void give_up(struct handshake *shake, hg_counter *count)
 {
     hg_counter_add(count, 1);
+    unwatch(shake); /* before the number can be another connection's */
     hg_tls_free(shake->client.tls);
     close(shake->client.fd);
     let_go(shake);
@@ -106,9 +112,7 @@ static void hand_on(struct handshake *shake)
     struct greeter *greeter = shake->greeter;
     unsigned total;
     struct hg_worker *worker = hg_listeners_pick(greeter->all->front, &total);
-    if (shake->watching != 0)
-        event_del(&shake->event);
-    shake->watching = 0;
+    unwatch(shake);
     shake->client.user = shake->rules->user;
     if (hg_worker_give(worker, &shake->client) != 0) {
         give_up(shake, &greeter->stats.failed);
@@ -133,9 +137,7 @@ static void watch(struct handshake *shake, short want)
 {
     if (shake->watching == want)
         return;
-    if (shake->watching != 0)
-        event_del(&shake->event);
-    shake->watching = 0;
+    unwatch(shake);
     event_assign(&shake->event, shake->greeter->loop.base, shake->client.fd, want | EV_PERSIST,
                  on_event, shake);
     if (event_add(&shake->event, NULL) != 0)

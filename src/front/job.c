@@ -137,6 +137,8 @@ static void deliver(struct hg_letter *letter, void *receiver)
             reply(job, session);
         hg_session_touch(session);
         hg_session_make_ready(session);
+    } else if (job->on_orphan != NULL) {
+        job->on_orphan(job);
     }
     free_job(job);
 }

@@ -149,7 +149,8 @@ static int clear_stale_unix(const struct hg_addr *addr)
         return 0;
     if (!S_ISSOCK(st.st_mode))
         return -EADDRINUSE;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Not to wait for one who does not accept: he has it all the same. */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     int rc = connect(fd, (const struct sockaddr *)&addr->sa, addr->len) == 0 ? 0 : errno;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +37,27 @@ static int no_passphrase(char *to, int bytes, int for_writing, void *arg)
     return -1;
 }
 
+/* Whether an error means that there was nothing of the kind that was looked for. */
+static bool is_absence(unsigned long code)
+{
+    int reason = ERR_GET_REASON(code);
+    return code == 0 || (ERR_GET_LIB(code) == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE) ||
+           (ERR_GET_LIB(code) == ERR_LIB_X509 && (reason == X509_R_NO_CERTIFICATE_OR_CRL_FOUND ||
+                                                  reason == X509_R_NO_CERTIFICATE_FOUND)) ||
+           reason == ERR_R_UNSUPPORTED; /* of the decoders of keys */
+}
+
+/* The first error says what is wrong, later ones only who could not go on. */
 static int explain(char why[HG_TLS_WHY_BYTES], const char *what, const char *file)
 {
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code != 0 ? ERR_reason_error_string(code) : NULL;
-    snprintf(why, HG_TLS_WHY_BYTES, "cannot read %s '%.160s': %s", what, file,
-             reason != NULL ? reason : "not in PEM format");
+    unsigned long code = ERR_peek_error();
+    const char *reason = ERR_reason_error_string(code);
+    bool is_key = strcmp(what, "key") == 0;
+    if (reason == NULL || is_absence(code))
+        snprintf(why, HG_TLS_WHY_BYTES, "cannot read %s '%.160s': it holds no %s in PEM form", what,
+                 file, is_key ? "private key" : "certificate");
+    else
+        snprintf(why, HG_TLS_WHY_BYTES, "cannot read %s '%.160s': %s", what, file, reason);
     ERR_clear_error();
     return -EINVAL;
 }

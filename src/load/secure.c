@@ -15,6 +15,11 @@ bool hg_load_secure_ctx(const struct hg_load_tenant *tenant, struct hg_tls_ctx *
     if (tenant->tls == NULL) {
         return true;
     }
+    if ((tenant->tls_cert == NULL) != (tenant->tls_key == NULL)) {
+        snprintf(why, HG_TLS_WHY_BYTES, "--tls-cert and --tls-key go together: %s is missing",
+                 tenant->tls_key == NULL ? "--tls-key" : "--tls-cert");
+        return false;
+    }
     bool system = strcmp(tenant->tls, "system") == 0, any = strcmp(tenant->tls, "any") == 0;
     struct hg_tls_conf conf = {.certificate = tenant->tls_cert,
                                .key = tenant->tls_key,

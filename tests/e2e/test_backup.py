@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -18,7 +19,7 @@ import threading
 
 import pytest
 
-from mcbin import Op, St, poll, scaled
+from mcbin import Op, St, poll, request, scaled
 from servers import (ADMIN, HEADGATE, HEADGATECTL, Headgate, Memcached, headgatectl,
                      temporary_directory, user_row)
 from tablebin import H, Rows, T, cell, deletion, item, pb
@@ -193,6 +194,23 @@ def test_client_goes_in_the_middle(shared):
         client.close()
         poll(lambda: not open_files(shared), what="the copy is dropped")
         assert files(shared) == before
+
+
+def test_client_goes_before_the_answer(shared):
+    """Nobody has heard of the copy: it does not stand in the way of the next one."""
+    for _ in range(20):
+        client = shared.client()
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.send(request(Op.BACKUP, extras=step()))
+        client.close()
+        with shared.client() as other:
+            found = []
+
+            def begins():
+                found[:] = [call(other)]
+                return found[0].status == 0
+            poll(begins, what="the next backup begins")
+            assert call(other, json.loads(found[0].value)["id"], END).status == 0
 
 
 def test_server_ends_in_the_middle(folder):
@@ -434,6 +452,8 @@ def test_restore_refuses(shared, folder):
     done = subprocess.run([HEADGATE, "--force"], capture_output=True, text=True,
                           timeout=scaled(20), check=False)
     assert done.returncode == 2 and "--restore" in done.stderr
+    done = restore(path, new, "--check")
+    assert done.returncode == 2 and "--restore and --check" in done.stderr, done
     assert os.listdir(new) == ["embedded.mdb"]
     assert stat.S_IMODE(os.stat(os.path.join(new, "embedded.mdb")).st_mode) == 0o600
 

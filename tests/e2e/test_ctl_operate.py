@@ -19,7 +19,8 @@ BODY = {
     "changes": [
         {"option": "tenant.shop.hard_limit", "before": "100", "after": "unlimited", "at_run_time": True},
         {"option": "threads", "before": 1, "after": 2, "at_run_time": False},
-        {"option": "tenant.\x1b[2J", "before": None, "after": "caf\u00e9", "at_run_time": True}],
+        {"option": "tenant.\x1b[2J", "before": None, "after": "caf\u00e9", "at_run_time": True},
+        {"option": "tenant.shop.key_prefix", "before": "", "after": "shop:", "at_run_time": True}],
     "warnings": ["two tenants share \x07 a prefix"],
     "rings": [{"upstream": "cache", "keys": 100000, "moved": 24987, "percent": 24.987,
                "servers": [{"server": "10.0.0.1:11211", "before_percent": 50.0, "after_percent": 33.4},
@@ -29,6 +30,7 @@ BODY = {
 SHOWN = """tenant.shop.hard_limit: 100 -> unlimited
 threads: 1 -> 2 (at the next start)
 tenant.\\x1b[2J: - -> caf\\xc3\\xa9
+tenant.shop.key_prefix: "" -> shop:
 upstream cache: 24.99 % of the keys move (24987 of 100000)
 warning: two tenants share \\x07 a prefix
 """

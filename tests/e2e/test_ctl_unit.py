@@ -100,6 +100,7 @@ def details(reserved, hard_limit, ingress="0x00"):
     (["delete"], "bucket"), (["delete", "bucket"], "name"), (["delete", "bucket", "a", "b"], "b"),
     (["check"], "file"), (["check", "/nonexistent"], "/nonexistent"), (["check", "/dev/null"], "empty"),
     (["passwd", "a", "b"], "b"), (["passwd", ""], "name"), (["passwd", "n" * 129], "128"),
+    (["--tls-cert", "a.pem", "status"], "--tls-key"), (["--tls-key", "a.pem", "status"], "--tls-cert"),
     (["-s", "a:b:c", "status"], "a:b:c"), (["-s", "host:port", "status"], "host:port"),
     (["-s", "host:99999", "status"], "99999"), (["-s", "unix:relative", "status"], "relative"),
 ], ids=lambda item: " ".join(item)[:40] if isinstance(item, list) else "")
@@ -108,6 +109,26 @@ def test_usage(args, names):
     done = ctl(*args, stdin="")
     assert (done.returncode, done.stdout) == (USAGE, ""), done
     assert names in done.stderr and done.stderr.startswith(("headgatectl:", HEADGATECTL + ":")), done
+
+
+def test_help_of_set_has_what_is_taken():
+    """The names that set takes, and, of set, what each accepts."""
+    blocks = {}
+    for verb in ("set", "unset"):
+        text = ctl("help", verb).stdout
+        blocks[verb] = [re.findall(r"^  ([a-z_]+)(?:: (\S.*))?$", block, re.M)
+                        for block in re.split(r"^of an? ?.*:$|^of the node:$", text, flags=re.M)[1:]]
+    assert len(blocks["set"]) == 3
+    for number, args in enumerate((["node"], ["upstream", "u"], ["bucket", "b"])):
+        refused = ctl("set", *args, "nonsense=1").stderr
+        taken = re.search(r"accepted: (.*)\)", refused).group(1).split(", ")
+        assert len(taken) > 10
+        assert sorted(name for name, _ in blocks["set"][number]) == sorted(taken)
+        assert sorted(blocks["unset"][number]) == sorted((name, "") for name in taken)
+        assert all(accepts for _, accepts in blocks["set"][number]), blocks["set"][number]
+    bucket = dict(blocks["set"][2])
+    assert bucket["state"] == "active, paused, disabled" and "0x35 to 0x38" in bucket["data_limit"]
+    assert dict(blocks["set"][0])["capacity"].endswith("or unlimited")
 
 
 def test_help_and_version():

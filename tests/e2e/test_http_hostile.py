@@ -160,7 +160,9 @@ def test_token_file_and_reload(tmp_path):
 @pytest.mark.parametrize("admin,says", [
     ({"address": "0.0.0.0:0"}, "admin address '0.0.0.0:0' would show keys to everybody"),
     ({"address": "unix:/tmp/x"}, "is a unix socket"),
-    ({"address": "127.0.0.1:0", "token": "short"}, "token of admin is too short"),
+    ({"address": "127.0.0.1:0", "token": "short"},
+     "token of admin is too short, or has blanks or bytes that no header takes "
+     "(accepted: 8 to 512 printable ASCII characters)"),
     ({"address": "127.0.0.1:0", "token": "with a blank"}, "token of admin is too short, or has"),
     ({"address": "127.0.0.1:0", "token_file": "/nonexistent"}, "cannot read '/nonexistent'"),
 ])

@@ -41,6 +41,19 @@ def test_version_and_help():
     assert done.returncode != 0 and "nonsense" in done.stderr, done
 
 
+@pytest.mark.parametrize("first,second", [
+    ("--check", "--take-over"), ("--check", "--restore=x"), ("--restore=x", "--take-over"),
+    ("--sample-config", "--check"), ("--describe-config", "--describe-stats"),
+    ("--describe-metrics", "--take-over")])
+def test_one_thing_at_a_time(first, second):
+    for both in ([first, second], [second, first]):
+        done = run(*both)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert all(one.split("=")[0] in done.stderr for one in both), done
+    helped = run(first, "--help")
+    assert helped.returncode == 0 and helped.stdout.startswith("usage:"), helped
+
+
 def test_describe_config_names_every_option():
     text = describe_config()
     for option in ("listen", "threads", "data_dir", "state_file", "users_file", "node_capacity",
@@ -128,6 +141,23 @@ def test_check_reads_the_users_file(tmp_path):
     users.write_text("users: [{name: x, secrets: [SCRAM-SHA-256$nonsense]}]\n")
     done = check(tmp_path, GOOD + "users_file: %s\n" % users)
     assert done.returncode != 0 and "users.yaml" in done.stderr, done
+
+
+def test_users_file_that_is_not_there(tmp_path):
+    done = check(tmp_path, "threads: 1\nusers_file: nope.yaml\n")
+    assert done.returncode == 1 and ("headgate.yaml:2: cannot read users_file 'nope.yaml': "
+                                     "No such file or directory") in done.stderr, done
+
+
+def test_warnings_are_printed_once(tmp_path):
+    """By --check, and at a start, which judges the file and then what opcodes have made of it."""
+    config = {"upstreams": [{"name": "mc", "kind": "memcached",
+                             "servers": [{"address": "127.0.0.1:%d" % free_port()}]}],
+              "tenants": [{"name": "default"}, {"name": "shop"}]}
+    with Headgate(config) as daemon:
+        for text in (run("--check", "-c", daemon.config_path).stderr, daemon.stderr()):
+            lines = [line for line in text.splitlines() if line.startswith("warning: ")]
+            assert len(lines) == len(set(lines)) == 2 and "'shop:'" in lines[1], text
 
 
 def test_empty_file_and_no_file(tmp_path):

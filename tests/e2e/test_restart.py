@@ -19,7 +19,8 @@ import pytest
 
 from certs import Authority
 from handover_tools import Load, log_of, start_successor, take_over
-from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
+from mcbin import (Client, Closed, Op, St, connect_socket, poll, request, scaled,
+                   set_extras)
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
 from webclient import ask
@@ -482,6 +483,45 @@ def test_the_old_one_may_be_ended_while_another_takes_over(memcached):
             assert stranger.hear()[0] == 0
             # The socket is with the stranger, and still takes connections.
             socket.create_connection(daemon.address, scaled(5)).close()
+
+
+def test_files_of_shared_sockets_stay_when_the_old_one_is_ended():
+    """SIGTERM between the offer and DONE: the new one's clients find its unix socket."""
+    with Headgate(wait=False) as daemon:
+        path = os.path.join(daemon.directory, "sock")
+        daemon.write_config(listen=daemon.config["listen"] + [{"address": "unix:" + path}])
+        daemon.start()
+        with daemon.client() as client, Stranger(daemon) as stranger:
+            stranger.say(HELLO)
+            assert stranger.hear()[0] == OFFER and len(stranger.fds) == 2
+            daemon.process.signal(signal.SIGTERM)
+            poll(lambda: "draining" in daemon.stderr(), 5, what="draining")
+            client.close()
+            assert daemon.process.wait(10) == 0
+            connect_socket(path).close()
+
+
+def test_nobody_waits_for_one_who_hangs():
+    """Its queue is full of those who asked before: the next one is told so, and does not hang."""
+    with Headgate() as daemon, contextlib.ExitStack() as stack:
+        daemon.process.pause()
+        try:
+            for _ in range(50):
+                sock = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                sock.setblocking(False)
+                try:
+                    sock.connect(os.path.join(daemon.config["data_dir"], "handover.sock"))
+                except BlockingIOError:
+                    break
+            else:
+                raise AssertionError("the queue has no end")
+            new = start_successor(daemon)
+            assert new.wait(10) == 1 and "no answer in time" in log_of(new)
+        finally:
+            daemon.process.resume()
+        stack.close()
+        take_over(daemon)
+        still_serves(daemon)
 
 
 def test_without_anybody_to_take_over_from():

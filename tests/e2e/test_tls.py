@@ -164,6 +164,17 @@ def test_everything_is_counted(ca, shown):
         assert threads["handshakes_0:started"] == str(after["started"])
 
 
+def test_reset_leaves_what_is_open_now(gate):
+    with gate.secure() as one:
+        one.noop()
+        before = gate.counters()["tls_connections"]
+        assert before >= 1
+        one.stat("reset")
+        assert gate.counters()["tls_connections"] == before
+    poll(lambda: gate.counters()["tls_connections"] < before, what="one has gone")
+    assert gate.counters()["tls_connections"] == before - 1
+
+
 # ---- reading and writing ----
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -480,7 +491,10 @@ def test_reload_of_the_certificate_under_load(ca):
         old.noop()
 
 
-def test_bad_files_at_the_start(ca, shown):
+def test_bad_files_at_the_start(ca, shown, tmp_path):
+    no_pem = str(tmp_path / "no.pem")
+    with open(no_pem, "w") as out:
+        out.write("nothing of the kind\n")
     expired = ca.issue("headgate", expired=True)
     with Gate(ca, expired) as gate:
         assert "valid no more" in gate.stderr() and expired.certificate in gate.stderr()
@@ -498,6 +512,10 @@ def test_bad_files_at_the_start(ca, shown):
                              "client_user": "cn"}, "needs a users_file"),
                            ({"certificate": shown.certificate, "key": shown.key,
                              "client_user": "cn"}, "needs 'client_auth'"),
+                           ({"certificate": no_pem, "key": no_pem},
+                            "cannot read certificate '%s': it holds no certificate in PEM form" % no_pem),
+                           ({"certificate": shown.certificate, "key": no_pem},
+                            "cannot read key '%s': it holds no private key in PEM form" % no_pem),
                            ({"certificate": shown.certificate}, "key")):
             gate.write_config(listen=[{"address": "127.0.0.1:%d" % gate.port, "tls": tls}])
             done = subprocess.run(gate.argv("--check"), capture_output=True, text=True,
@@ -657,7 +675,7 @@ def test_headgatectl(ca, shown):
         says(3, "", *where)  # plain: the listener closes
         says(3, "no TLS with", "-s", gate.where, *trust)  # TLS where it is not spoken
         says(2, "/nowhere/ca", *where, "--tls-ca", "/nowhere/ca")
-        says(2, "key is missing", *where, "--tls-cert", shop.certificate)
+        says(2, "--tls-key", *where, "--tls-cert", shop.certificate)
         says(2, "does not belong", *where, "--tls-cert", shop.certificate, "--tls-key", shown.key)
 
 

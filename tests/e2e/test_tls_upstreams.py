@@ -524,7 +524,7 @@ def test_new_certificates_at_a_reload(papers, tmp_path):
         refused(daemon, "certificate")
         trust.write_text("nothing of use")
         daemon.process.signal(signal.SIGHUP)
-        words = "upstream 'store': cannot read authorities '%s'" % trust
+        words = "upstream 'store': cannot read authorities '%s': it holds no certificate" % trust
         poll(lambda: words in daemon.stderr(), 10, what="complaint")
         shutil.copy(papers.ca.certificate, trust)
         daemon.process.signal(signal.SIGHUP)

@@ -44,6 +44,22 @@ def dead_links(path):
     return wrong
 
 
+def not_installed():
+    """What the README and the pages link to below doc/ and what lies there installed: doc/local.mk."""
+    with open("doc/local.mk", encoding="utf-8") as makefile:
+        lines = re.findall(r"^dist_docpages_DATA \+=(.*)$", makefile.read(), re.M)
+    installed = {name for line in lines for name in line.split()}
+    wrong = [page for page in PAGES[1:] if page not in installed]
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)\s#]+)", prose(read(path))):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name = os.path.normpath(os.path.join(os.path.dirname(path), target))
+            if name.startswith("doc/") and name not in installed:
+                wrong.append("%s of %s" % (target, path))
+    return wrong
+
+
 def dead_files(path):
     """Files of the source, in `code`: a path with a slash, or one with … or capitals for a blank."""
     wrong = []
@@ -87,6 +103,7 @@ def main():
     checks += [("code in " + page + " is in doc/examples", strange_excerpts(page))
                for page in PAGES if "```python" in read(page)]
     checks += [("the README names every page", unlisted()),
+               ("what is linked to is installed", not_installed()),
                ("manual pages that are referred to", dead_manuals())]
     print("1..%d" % len(checks))
     for number, (what, wrong) in enumerate(checks, 1):

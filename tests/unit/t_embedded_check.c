@@ -239,6 +239,86 @@ static void garbled(void **state)
     assert_true(heads_noticed * 5 > heads);
 }
 
+/* Calls `spoil` with each node of each leaf of a copy of the file, until it has spoilt one. */
+static void spoil_one(struct scene *scene,
+                      bool (*spoil)(const struct hg_embedded_node *node, uint8_t *page),
+                      const char *text)
+{
+    struct hg_embedded_pages pages = {scene->bytes, scene->len, 4096};
+    struct hg_embedded_found found;
+    char error[512];
+    bool done = false;
+    for (uint64_t number = 2; number < scene->len / 4096 && !done; number++) {
+        uint8_t *page = scene->bytes + number * 4096;
+        int nodes =
+            hg_embedded_page_flags(page) == HG_EMBEDDED_PAGE_LEAF && hg_embedded_u64(page) == number
+                ? hg_embedded_page_nodes(&pages, page)
+                : 0;
+        for (int i = 0; i < nodes && !done; i++) {
+            struct hg_embedded_node node;
+            uint8_t kept[4096];
+            memcpy(kept, page, sizeof kept);
+            done = hg_embedded_page_node(&pages, page, (unsigned)i, &node) && spoil(&node, page);
+            write_file(scene, scene->bytes, scene->len);
+            /* A page that no tree has any more does not matter. */
+            done = done && check(scene, &found, error) != 0;
+            if (!done)
+                memcpy(page, kept, sizeof kept);
+        }
+    }
+    assert_true(done);
+    if (strstr(error, text) == NULL)
+        fail_msg("%s", error);
+}
+
+/* As long as its place and some of the next one's, and still within the page. */
+static bool lengthen(const struct hg_embedded_node *node, uint8_t *page)
+{
+    uint16_t longer = (uint16_t)(node->data_bytes + 16);
+    if (node->flags != 0 || node->key.len < 9 || node->data + longer > page + 4096)
+        return false;
+    memcpy(page + (node->key.at - page) - HG_EMBEDDED_NODE_HEAD, &longer, sizeof longer);
+    return true;
+}
+
+/* Nodes that share bytes: the library would write beyond the page when it moves them. */
+static void overlapping(void **state)
+{
+    spoil_one(*state, lengthen, "or over another");
+}
+
+static bool share(const struct hg_embedded_node *node, uint8_t *page)
+{
+    static uint64_t first;
+    if ((node->flags & HG_EMBEDDED_NODE_BIG) == 0)
+        return false;
+    if (first == 0)
+        first = hg_embedded_u64(node->data);
+    if (hg_embedded_u64(node->data) == first)
+        return false;
+    memcpy(page + (node->data - page), &first, sizeof first);
+    return true;
+}
+
+/* Two values in the same pages: one would be written over when the other is deleted. */
+static void shared_pages(void **state)
+{
+    spoil_one(*state, share, "used more than once");
+}
+
+static bool soil(const struct hg_embedded_node *node, uint8_t *page)
+{
+    (void)node;
+    page[10] |= 0x10;
+    return true;
+}
+
+/* A page that says it is being written: the library would look for it in its memory. */
+static void dirty(void **state)
+{
+    spoil_one(*state, soil, "not what its place asks for");
+}
+
 static void installed(void **state)
 {
     struct scene *scene = *state;
@@ -277,6 +357,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(truncated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(not_ours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(garbled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(overlapping, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shared_pages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(dirty, set_up, tear_down),
         cmocka_unit_test_setup_teardown(installed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

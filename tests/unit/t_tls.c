@@ -652,6 +652,23 @@ static void assert_refused(const struct hg_tls_conf *conf, int err, const char *
         fail_msg("'%s' has no '%s'", why, words);
 }
 
+/* The certificate with a letter that no base64 has. */
+static const char *spoiled_file(const struct tls_identity *of)
+{
+    static char path[300];
+    char text[8192];
+    FILE *from = fopen(of->certificate_file, "r");
+    size_t len = fread(text, 1, sizeof text, from);
+    fclose(from);
+    assert_in_range(len, 200, sizeof text - 1);
+    text[120] = '!';
+    snprintf(path, sizeof path, "%s.spoiled", of->certificate_file);
+    FILE *to = fopen(path, "w");
+    assert_int_equal(fwrite(text, 1, len, to), len);
+    fclose(to);
+    return path;
+}
+
 static void bad_files_are_named(void **state)
 {
     (void)state;
@@ -662,7 +679,8 @@ static void bad_files_are_named(void **state)
     conf.certificate = "";
     assert_refused(&conf, -EINVAL, "certificate is missing");
     conf.certificate = server.key_file;
-    snprintf(words, sizeof words, "cannot read certificate '%s': ", server.key_file);
+    snprintf(words, sizeof words,
+             "cannot read certificate '%s': it holds no certificate in PEM form", server.key_file);
     assert_refused(&conf, -EINVAL, words);
     conf.certificate = client.certificate_file;
     snprintf(words, sizeof words, "key '%s' does not belong to the certificate '%s'",
@@ -672,7 +690,8 @@ static void bad_files_are_named(void **state)
     conf.key = "/nowhere/a.key";
     assert_refused(&conf, -ENOENT, "cannot read key '/nowhere/a.key': No such file");
     conf.key = server.certificate_file;
-    snprintf(words, sizeof words, "cannot read key '%s': ", server.certificate_file);
+    snprintf(words, sizeof words, "cannot read key '%s': it holds no private key in PEM form",
+             server.certificate_file);
     assert_refused(&conf, -EINVAL, words);
     conf.key = server.key_file;
     conf.peer = HG_TLS_PEER_OPTIONAL;
@@ -680,7 +699,15 @@ static void bad_files_are_named(void **state)
     conf.ca = "/nowhere/ca.crt";
     assert_refused(&conf, -ENOENT, "cannot read authorities '/nowhere/ca.crt': No such file");
     conf.ca = server.key_file;
+    snprintf(words, sizeof words,
+             "cannot read authorities '%s': it holds no certificate in PEM form", server.key_file);
+    assert_refused(&conf, -EINVAL, words);
+    conf.ca = spoiled_file(&server);
     assert_refused(&conf, -EINVAL, "cannot read authorities");
+    conf.peer = HG_TLS_PEER_IGNORED;
+    conf.certificate = conf.ca;
+    assert_refused(&conf, -EINVAL, "bad base64 decode");
+    unlink(conf.ca);
 }
 
 static void an_encrypted_key_is_refused_unasked(void **state)

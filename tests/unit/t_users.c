@@ -283,8 +283,9 @@ static void test_a_missing_file_is_named(void **state)
     struct hg_conf_errors errs;
     struct hg_users *users = NULL;
     hg_conf_errors_init(&errs);
-    assert_int_equal(hg_users_load("no/users.yaml", &users, &errs), -ENOENT);
-    apphelp_said(&errs, "cannot read 'no/users.yaml': No such file or directory\n");
+    assert_int_equal(hg_users_load("no/users.yaml", "gate.yaml", 7, &users, &errs), -ENOENT);
+    apphelp_said(
+        &errs, "gate.yaml:7: cannot read users_file 'no/users.yaml': No such file or directory\n");
 }
 
 /* The sample that is installed is right, and says what its comments say. */
@@ -297,7 +298,7 @@ static void test_the_sample_is_right(void **state)
     const char *top = getenv("top_srcdir");
     snprintf(path, sizeof path, "%s/etc/users.yaml", top ? top : "..");
     hg_conf_errors_init(&errs);
-    int rc = hg_users_load(path, &users, &errs);
+    int rc = hg_users_load(path, NULL, 0, &users, &errs);
     apphelp_said(&errs, "");
     assert_int_equal(rc, 0);
     const struct hg_user *ann = find(users, "ann"), *admin = find(users, "admin");
