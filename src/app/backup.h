@@ -4,8 +4,9 @@
 //   begin(upstream) ──► id ── look(id) until it is ready ── read(id, offset) ... ── end(id)
 //
 // One at a time; a second gets 0x85. It is dropped when its connection goes, when nobody asked for
-// it for HG_BACKUP_IDLE_US, when its upstream is removed, and when it fails; its file has no name, so nothing is left. The copy
-// is made by back/embedded_copy.h on a thread of its own. All of this runs on housekeeping.
+// it for HG_BACKUP_IDLE_US, when its upstream is removed, and when it fails; its file has no name,
+// so nothing is left. The copy is made by back/embedded_copy.h on a thread of its own. All of this
+// runs on housekeeping.
 #ifndef HG_APP_BACKUP_H
 #define HG_APP_BACKUP_H
 

@@ -63,14 +63,14 @@ struct hg_process {
     struct hg_worker *workers;
     struct hg_logins *logins;
     struct hg_listeners *listeners;
-    struct hg_tlslisten *tls; /* NULL: no listener speaks TLS */
+    struct hg_tlslisten *tls;    /* NULL: no listener speaks TLS */
     struct hg_addr first_listen; /* as bound */
 
     pthread_mutex_t lock;
     struct hg_directory *directory; /* in force; under lock */
     pthread_mutex_t slot_lock;
     bool slots[HG_UPSTREAMS_MAX]; /* upstream slots in use; under slot_lock */
-    uint64_t generations; /* of upstreams, so far */
+    uint64_t generations;         /* of upstreams, so far */
     struct hg_resolver *resolver;
 
     struct hg_loop loop; /* main thread's */

@@ -17,7 +17,7 @@
 
 #define HG_IDENTITIES_MAX    16384
 #define HG_IDENTITY_NONE     UINT32_MAX /* nobody: what goes as this is refused */
-#define HG_IDENTITY_TEXT_MAX 512 /* bytes of a user name, and of a password */
+#define HG_IDENTITY_TEXT_MAX 512        /* bytes of a user name, and of a password */
 
 struct hg_password;
 

@@ -56,8 +56,8 @@ static const struct shape shapes[] = {
     {0x86, {0, -1}, 'R', 0, 0, true},     {0x87, {0, -1}, '-', 0, 0, true},
     {0x89, {0, -1}, 'R', 0, 0, true},     {0xe8, {8, -1}, 'R', 0, ITEM, false},
     {0xe9, {8, -1}, 'R', 0, ITEM, false}, {0xea, {20, -1}, 'o', 0, 0, false},
-    {0xf3, {1, -1}, 'o', 0, 0, false},
-    {0xfb, {0, -1}, 'R', 0, 0, false},    {0xfe, {0, -1}, '-', 2, 2, false},
+    {0xf3, {1, -1}, 'o', 0, 0, false},    {0xfb, {0, -1}, 'R', 0, 0, false},
+    {0xfe, {0, -1}, '-', 2, 2, false},
 };
 
 static const struct hg_frame_limits limits = {20 * MIB, MIB};
