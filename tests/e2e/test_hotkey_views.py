@@ -152,7 +152,7 @@ def test_threshold_changed_at_run_time():
     (b"kv_hotkey_throttle_threshold", b"-5", b"(accepted: 0 to 1000000000000000000"),
     (b"kv_hotkey_throttle_threshold", b"1" * 300, b"too long"),
     (b"hotkey_mode", b"off\0", b"zero byte"),
-    (b"max_connections", b"5", b"(accepted: reserved, hard_limit, state, kv_hotkey_throttle_threshold,"),
+    (b"allow_flush", b"true", b"(accepted: reserved, hard_limit, state, credit_mode,"),
 ])
 def test_bad_values(option, value, says):
     with begin([{"name": "shop"}]) as daemon, admin(daemon) as boss:

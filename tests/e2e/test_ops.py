@@ -575,7 +575,7 @@ def test_ctl_buckets_set_and_unset(plain):
     plain.ctl("set", "node", "capacity=777")
     assert "777" in plain.ctl("stats", "throttle").stdout
     plain.ctl("unset", "node")
-    assert "777" not in plain.ctl("stats", "throttle").stdout
+    poll(lambda: "777" not in plain.ctl("stats", "throttle").stdout, what="the next slot")
     done = plain.ctl("set", "bucket", "shop", "reserved=500", "hard_limit=5", check=False)
     assert done.returncode != 0 and "reserved" in done.stderr and not done.stdout, done
     done = plain.ctl("set", "bucket", "nobody", "reserved=1", check=False)

@@ -3,6 +3,7 @@ under load, the drain between requests, and what the service manager is told."""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
+import fcntl
 import http.client
 import itertools
 import os
@@ -584,18 +585,17 @@ class Activated(Headgate):
         super().__init__(config, wait=False, **more)
 
     def launch(self):
-        numbers = range(len(self.sockets))
-        moves = "".join(" %d<&%d %d<&-" % (3 + n, 100 + n, 100 + n) for n in numbers)
+        # Numbers that are free, and not those that they are to get.
+        copies = [fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD, 100) for sock in self.sockets]
+        moves = "".join(" %d<&%d %d<&-" % (3 + n, copy, copy) for n, copy in enumerate(copies))
         script = "export LISTEN_PID=$$ LISTEN_FDS=%d LISTEN_FDNAMES=%s; exec \"$@\"%s" % (
             len(self.sockets), self.names, moves)
-        for n, sock in enumerate(self.sockets):
-            os.dup2(sock.fileno(), 100 + n, inheritable=True)
         try:
             self.process = PassingProcess(["bash", "-c", script, "bash", *self.argv()], self.directory,
-                                          "headgate", [100 + n for n in range(len(self.sockets))])
+                                          "headgate", copies)
         finally:
-            for n in range(len(self.sockets)):
-                os.close(100 + n)
+            for copy in copies:
+                os.close(copy)
         return self
 
 

@@ -50,7 +50,7 @@ SHAPE = {
     Op.GET_CMD_TIMER: ({1}, "o", "-", True), Op.DROP_PRIVILEGE: ({0}, "R", "-", True),
     Op.GET_ERROR_MAP: ({0}, "-", "2", True),
 }
-KNOWN = set(SHAPE) | {Op.SET_PARAM, 0xE8, 0xE9}
+KNOWN = set(SHAPE) | {Op.SET_PARAM, 0xE8, 0xE9, Op.BACKUP}
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 19, 20, 21, 24, 255)
 
 
