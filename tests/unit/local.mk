@@ -523,7 +523,7 @@ tests_unit_t_embedded_check_LDADD = $(HG_EMBEDDED_TEST_LIBS)
 if HAVE_CMOCKA
 UNIT_TESTS += tests/unit/t_tls
 endif
-tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlshelp.h
+tests_unit_t_tls_SOURCES = tests/unit/t_tls.c tests/unit/tlspair.h tests/unit/tlshelp.h
 tests_unit_t_tls_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_t_tls_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)
 
@@ -551,3 +551,9 @@ tests_unit_t_webhistory_LDADD = $(HG_LOGIN_TEST_LIBS)
 tests_unit_t_webtext_SOURCES = tests/unit/t_webtext.c
 tests_unit_t_webtext_CPPFLAGS = $(HG_LOGIN_TEST_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_unit_t_webtext_LDADD = $(HG_LOGIN_TEST_LIBS)
+
+# tests/unit: whom TLS trusts
+UNIT_TESTS += tests/unit/t_tlstrust
+tests_unit_t_tlstrust_SOURCES = tests/unit/t_tlstrust.c tests/unit/tlspair.h tests/unit/tlshelp.h
+tests_unit_t_tlstrust_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit $(SSL_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_t_tlstrust_LDADD = libio.a libbase.a $(SSL_LIBS) $(EVENT_LIBS) $(CMOCKA_LIBS)
