@@ -79,11 +79,8 @@ static bool start_once(void)
     server = fork();
     if (server == 0) {
         const char *const user = geteuid() == 0 ? "root" : "nobody";
-        /* A background thread that holds an item makes memcached write a counter anew instead of
-           in its place, and then without the spaces behind it. */
-        execl(program(), "memcached", "-l", "127.0.0.1", "-p", port_text, "-U", "0", "-o",
-              "no_lru_crawler,no_lru_maintainer", "-u", user, "-t", "1", "-o", "no_modern",
-              (char *)NULL);
+        execl(program(), "memcached", "-l", "127.0.0.1", "-p", port_text, "-U", "0", "-u", user,
+              "-t", "1", "-o", "no_modern", (char *)NULL);
         _exit(127);
     }
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -325,6 +322,19 @@ static void compare(const struct hg_item_ask *ask, const struct hg_item_outcome 
         assert_int_equal(reply->cas, 0);
 }
 
+/* What lies behind the value holds a minus by chance, a byte of a time for example: see `large`.
+   memcached has changed nothing then. */
+static bool is_misread(const struct model *model, const struct hg_item_outcome *outcome,
+                       const struct reply *reply)
+{
+    char digits[24] = "";
+    size_t len =
+        model->item.value.len < sizeof digits - 1 ? model->item.value.len : sizeof digits - 1;
+    memcpy(digits, model->value, len);
+    return outcome->status == HG_STATUS_SUCCESS && reply->status == HG_STATUS_DELTA_BADVAL &&
+           strtoull(digits, NULL, 10) > INT64_MAX;
+}
+
 static void random_operations(uint64_t seed, bool with_minus)
 {
     struct model models[KEYS];
@@ -365,6 +375,8 @@ static void random_operations(uint64_t seed, bool with_minus)
         struct hg_item_outcome outcome;
         hg_item_decide(alive ? &model->item : NULL, &ask, now_s, 1u << 20, cas + 1, &outcome);
         ask_memcached(hg_span_str(key), &ask, their_cas, &reply);
+        if (alive && counts && is_misread(model, &outcome, &reply))
+            continue;
         compare(&ask, &outcome, model, &reply, n);
         if (outcome.act == HG_ITEM_STORE) {
             cas++;
