@@ -252,4 +252,23 @@ static inline uint64_t items(struct world *world)
     return stats.items;
 }
 
+/* For cmocka's set-up, whose state is the way of writing: a world that is not open yet takes its
+   place. */
+static inline struct world *world_for(void **state)
+{
+    const enum hg_embedded_writing *writing = *state;
+    struct world *world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    world_init(world, *writing, HG_EMBEDDED_SYNC_NEVER);
+    *state = world;
+    return world;
+}
+
+static inline int world_tear_down(void **state)
+{
+    world_fini(*state);
+    free(*state);
+    return 0;
+}
+
 #endif

@@ -18,20 +18,9 @@ static enum hg_embedded_writing writings[] = {HG_EMBEDDED_WRITING_INLINE,
 
 static int set_up(void **state)
 {
-    enum hg_embedded_writing *writing = *state;
-    struct world *world = calloc(1, sizeof *world);
-    assert_non_null(world);
-    world_init(world, *writing, HG_EMBEDDED_SYNC_NEVER);
+    struct world *world = world_for(state);
     world->options.max_bytes = QUOTA;
     world->options.evict = true;
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_fini(*state);
-    free(*state);
     return 0;
 }
 
@@ -365,7 +354,7 @@ static void churn(void **state)
 
 #define IN_MODE(fn, m)                                                                             \
     {                                                                                              \
-#fn " " #m, fn, set_up, tear_down, &writings[m]                                            \
+#fn " " #m, fn, set_up, world_tear_down, &writings[m]                                      \
     }
 
 #define IN_EACH_MODE(fn) IN_MODE(fn, 0), IN_MODE(fn, 1)

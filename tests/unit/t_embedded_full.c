@@ -8,18 +8,7 @@ static enum hg_embedded_writing writings[] = {HG_EMBEDDED_WRITING_INLINE,
 /* Not yet open: each test has limits of its own. */
 static int set_up(void **state)
 {
-    enum hg_embedded_writing *writing = *state;
-    struct world *world = calloc(1, sizeof *world);
-    assert_non_null(world);
-    world_init(world, *writing, HG_EMBEDDED_SYNC_NEVER);
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_fini(*state);
-    free(*state);
+    (void)world_for(state);
     return 0;
 }
 
@@ -332,7 +321,7 @@ static void a_stuck_writer(void **state)
 
 #define IN_MODE(fn, m)                                                                             \
     {                                                                                              \
-#fn " " #m, fn, set_up, tear_down, &writings[m]                                            \
+#fn " " #m, fn, set_up, world_tear_down, &writings[m]                                      \
     }
 #define IN_EACH_MODE(fn) IN_MODE(fn, 0), IN_MODE(fn, 1)
 

@@ -9,19 +9,8 @@ static enum hg_embedded_writing writings[] = {HG_EMBEDDED_WRITING_INLINE,
 
 static int set_up(void **state)
 {
-    enum hg_embedded_writing *writing = *state;
-    struct world *world = calloc(1, sizeof *world);
-    assert_non_null(world);
-    world_init(world, *writing, HG_EMBEDDED_SYNC_NEVER);
+    struct world *world = world_for(state);
     world_open(world);
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_fini(*state);
-    free(*state);
     return 0;
 }
 
@@ -416,7 +405,7 @@ static void synced_once_a_second(void **state)
 
 #define IN_MODE(fn, m)                                                                             \
     {                                                                                              \
-#fn " " #m, fn, set_up, tear_down, &writings[m]                                            \
+#fn " " #m, fn, set_up, world_tear_down, &writings[m]                                      \
     }
 #define IN_EACH_MODE(fn) IN_MODE(fn, 0), IN_MODE(fn, 1)
 
