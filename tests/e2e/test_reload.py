@@ -16,7 +16,7 @@ from credit_tools import admin, enter, start
 from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras, show
 from redisservers import Redis, RedisCluster
 from row_tools import insist
-from servers import Memcached, memory_factor, user_row
+from servers import Headgate, Memcached, free_port, headgatectl, memory_factor, user_row
 from slowstore import SlowStore
 from tablebin import Rows
 
@@ -513,3 +513,33 @@ def test_cluster_changes_under_load():
             for n in range(1, 6):
                 reload(daemon, boss, upstreams=[row(n)])
                 load.go_on()
+
+
+def test_ring_diff_tells_what_moves():
+    """headgatectl ring-diff of a file against where the keys really go before and after its reload."""
+    ports = [free_port() for _ in range(3)]
+    upstream = {"name": "cache", "kind": "memcached", "ring": "ketama",
+                "servers": [{"address": "127.0.0.1:%d" % port} for port in ports[:2]]}
+    keys = [b"key:%d" % n for n in range(1500)]
+
+    def places(client):
+        return [client.stat(b"where " + key)[key.decode()] for key in keys]
+
+    with Headgate({"upstreams": [upstream], "tenants": [{"name": "default"}]}) as daemon:
+        with daemon.client() as client:
+            before = places(client)
+            upstream["servers"].append({"address": "127.0.0.1:%d" % ports[2]})
+            daemon.write_config()
+            said = json.loads(headgatectl("--json", "ring-diff", daemon.config_path,
+                                          server=daemon.where).stdout)
+            assert places(client) == before, "asking changes nothing"
+            client.ok(Op.CONFIG_RELOAD)
+            poll(lambda: any(str(ports[2]) in place for place in places(client)), what="the new ring")
+            after = places(client)
+    ring, = said
+    moved = 100.0 * sum(a != b for a, b in zip(before, after)) / len(keys)
+    assert 20 < ring["percent"] < 50 and abs(ring["percent"] - moved) < 5, (ring, moved)
+    for port in ports:
+        share = 100.0 * sum(str(port) in place for place in after) / len(keys)
+        row, = [row for row in ring["servers"] if str(port) in row["server"]]
+        assert abs(row["after_percent"] - share) < 5, (row, share)
