@@ -92,3 +92,4 @@ endif
 tests_sim_t_probesim_SOURCES = tests/sim/t_probesim.c
 tests_sim_t_probesim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_sim_t_probesim_LDADD = libcore.a libbase.a $(CMOCKA_LIBS) -lm
+EXTRA_DIST += tests/sim/simseeds.h

@@ -62,14 +62,6 @@ void overload_set_end(struct overload_setup *setup, double from_s, double end_s)
     setup->end_us = (uint64_t)(end_s * 1e6);
 }
 
-bool overload_holds(int missed)
-{
-    if (overload_seeds() >= OVERLOAD_SEEDS)
-        return missed == 0;
-    printf("#  %u seeds are too few to judge\n", (unsigned)overload_seeds());
-    return true;
-}
-
 /* Is it below all others, by more than a tie and more than `slack`? Higher is better. */
 static bool is_below_all(const struct overload_row *row, enum overload_which which,
                          double (*worth)(const struct overload_score *, uint32_t), double slack,

@@ -26,9 +26,6 @@ void overload_add_phase(struct overload_setup *setup, double from_s, double load
 /* What is measured as a whole. */
 void overload_set_end(struct overload_setup *setup, double from_s, double end_s);
 
-/* Is no bar missed? They are for medians over ten seeds: with fewer a run only looks for faults,
-   and all is well. */
-bool overload_holds(int missed);
 /* Is `which` the worst of the five, by more than the noise? Prints the row where it is. */
 bool overload_is_worst(const struct overload_row *row, enum overload_which which);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "overload_score.h"
+#include "simseeds.h"
 
 #define WINDOW_BINS 10 /* 100 ms */
 #define STAYS       30 /* windows: 3 s */
@@ -172,16 +173,7 @@ void overload_score(const struct overload_setup *setup, const struct overload_ta
 
 uint32_t overload_seeds(void)
 {
-    const char *text = getenv("HG_OVERLOAD_SEEDS");
-    int seeds = text != NULL ? atoi(text) : 0;
-#ifdef __SANITIZE_ADDRESS__
-    int usual = 3;
-#elif defined(__has_feature)
-    int usual = __has_feature(address_sanitizer) ? 3 : OVERLOAD_SEEDS;
-#else
-    int usual = OVERLOAD_SEEDS;
-#endif
-    return (uint32_t)(seeds > 0 ? seeds : usual);
+    return sim_seeds(OVERLOAD_SEEDS);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -51,7 +51,7 @@ void overload_score(const struct overload_setup *setup, const struct overload_ta
                     struct overload_score *ret_score);
 double overload_jain(const uint32_t *values, uint32_t count);
 
-/* HG_OVERLOAD_SEEDS, or 10; with sanitizers 3. */
+/* Seeds to run, of the ten. */
 uint32_t overload_seeds(void);
 /* All controllers on the same seeds. */
 void overload_compare(const char *name, const struct overload_setup *setup, uint32_t seeds,

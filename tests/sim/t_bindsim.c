@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "bindsim.h"
+#include "simseeds.h"
 
-#define SEEDS 5
+#define SEEDS sim_seeds(5)
 #define CALM  (2 * SECOND_US) /* the culprit comes after */
 
 static struct bindsim *sim;
