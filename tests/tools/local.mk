@@ -24,7 +24,7 @@ EXTRA_DIST += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools
 
 # tests/tools: checks of the source itself
 SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
-EXTRA_DIST += tests/tools/check-all tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh
+EXTRA_DIST += tests/tools/check tests/tools/mutate tests/tools/coverage tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh
 # layers.sh leaves what the compiler said.
 CLEANFILES += headers.log
 
@@ -45,3 +45,10 @@ update-completion: headgate$(EXEEXT) headgatectl$(EXEEXT) headgate-load$(EXEEXT)
 # tests/tools: man pages, packages
 SCRIPT_TESTS += tests/tools/man.sh
 EXTRA_DIST += tests/tools/man.sh tests/tools/man-wrap tests/tools/package
+
+# tests/tools: the check itself
+SCRIPT_TESTS += tests/tools/check-self.sh
+EXTRA_DIST += tests/tools/check-self.sh
+EXTRA_DIST += tests/check/builds.py tests/check/commands.py tests/check/deep.py tests/check/ledger.py \
+	tests/check/quick.py tests/check/selftest.py tests/check/since.py tests/check/steps.py \
+	tests/check/suites.py

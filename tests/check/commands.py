@@ -1,0 +1,103 @@
+"""commands - runs a command for a step: logged, bounded, and ended with all that it started."""
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import shutil
+import signal
+import subprocess
+import threading
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUT = os.path.join(TOP, "build-check")
+CORES = os.cpu_count() or 1
+# What tests mostly do is wait: so many run side by side, whatever the machine has.
+WIDE = 8
+
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_leaks=1:exitcode=99:quarantine_size_mb=8",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:suppressions=" + os.path.join(TOP, "tests/tools/tsan.supp"),
+}
+
+_running = set()
+_lock = threading.Lock()
+
+
+class Failure(Exception):
+    """What went wrong, and what the command printed."""
+
+    def __init__(self, what, text=""):
+        super().__init__(what)
+        self.what, self.text = what, text
+
+
+def end_group(group, number):
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        pass
+
+
+def end_all():
+    """At an interrupt: nothing stays behind."""
+    with _lock:
+        for group in _running:
+            end_group(group, signal.SIGKILL)
+
+
+def run(step, command, cwd=TOP, env=None, limit_s=1800, nice=0, may_fail=False):
+    """Runs a command in a session of its own, its output in the step's log. Returns what it printed;
+    with may_fail (code, text). Raises Failure when it fails or has not ended within limit_s."""
+    path = os.path.join(OUT, step + ".log")
+    full = dict(os.environ, **(env or {}))
+    if nice:
+        command = ["nice", "-n", str(nice)] + command
+    with open(path, "ab") as log:
+        log.write(("$ " + " ".join(command) + "\n").encode())
+        log.flush()
+        start = log.tell()
+        child = subprocess.Popen(command, cwd=cwd, env=full, stdin=subprocess.DEVNULL, stdout=log,
+                                 stderr=subprocess.STDOUT, start_new_session=True)
+        with _lock:
+            _running.add(child.pid)
+        late = False
+        try:
+            code = child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            late = True
+            end_group(child.pid, signal.SIGTERM)
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        finally:
+            end_group(child.pid, signal.SIGKILL)
+            child.wait()
+            with _lock:
+                _running.discard(child.pid)
+    with open(path, "rb") as log:
+        log.seek(start)
+        text = log.read().decode(errors="replace")
+    if late:
+        raise Failure("no end after %d s: %s" % (limit_s, " ".join(command)), text)
+    if may_fail:
+        return code, text
+    if code != 0:
+        raise Failure("exit status %d: %s" % (code, " ".join(command)), text)
+    return text
+
+
+def lacks(*programs):
+    """The first of the programs that is not installed, or None."""
+    for program in programs:
+        if shutil.which(program) is None:
+            return program
+    return None
+
+
+def lacks_module(*modules):
+    """The first of the modules that Debian's Python cannot import, or None."""
+    for module in modules:
+        if subprocess.run(["/usr/bin/python3", "-c", "import " + module],
+                          capture_output=True, check=False).returncode != 0:
+            return module
+    return None

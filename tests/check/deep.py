@@ -1,0 +1,191 @@
+"""deep - the deep check: what takes long, measures, or needs packages that few have.
+
+Its steps run one after the other. Within the time that .ci/run has they do not all fit: it begins with
+those that it left the last time, and leaves what would not end in time.
+"""
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import re
+import shutil
+import time
+
+import builds
+import quick
+import suites
+from commands import CORES, OUT, SANITIZER_ENV, TOP, Failure, lacks, lacks_module, run
+from ledger import say
+from steps import Step
+
+STATE = os.path.join(OUT, "deep.json")
+# Within .ci/run a step starts only if it ends before this, by its last duration.
+CI_LIMIT_S = 55 * 60
+FUZZ_S = 45
+
+BESIDE_E2E = "(deep or foreign or browser or prometheus) and not alone"
+
+
+def scaled(factor):
+    """HG_TEST_SCALE for a build that is slower by a factor."""
+    return {"HG_TEST_SCALE": "%g" % (factor * float(os.environ.get("HG_TEST_SCALE", "1")))}
+
+
+def gcc(ledger):
+    """The plain build; the simulations run all their seeds, and the models of other systems."""
+    path = builds.make("deep-gcc", "gcc", ["all"])
+    suites.make_check(ledger, "deep-gcc", path, {"HG_SIM_SEEDS": "all"})
+
+
+def plain(step):
+    path = builds.make(step, "gcc", ["all"])
+    return builds.make(step, "gcc", ["check", "TESTS="]) or path
+
+
+def e2e_alone(ledger):
+    """What measures time, or fills the machine."""
+    suites.pytest(ledger, "e2e-alone", plain("e2e-alone"), "alone", 1, limit_s=2400)
+
+
+def e2e_beside(ledger):
+    """Long tests, foreign clients, a browser, Prometheus."""
+    marks = BESIDE_E2E
+    for mark, program in (("browser", "chromium"), ("prometheus", "prometheus")):
+        if lacks(program):
+            ledger.skip("no tests with the mark '%s' for want of the package %s" % (mark, program))
+            marks += " and not " + mark
+    suites.pytest(ledger, "e2e-beside", plain("e2e-beside"), marks, 4)
+
+
+def threaded_programs():
+    """The unit and flow programs that run several threads, themselves or by what they include."""
+    makes = re.compile(r"pthread_create|hg_worker_start|hg_resolver_new|hg_embedded_open|"
+                       r"hg_logins_new")
+    folders = [os.path.join(TOP, "tests", name) for name in ("unit", "flow")]
+
+    def text_of(path, seen):
+        if path in seen or not os.path.exists(path):
+            return ""
+        seen.add(path)
+        with open(path, encoding="utf-8") as source:
+            text = source.read()
+        for name in re.findall(r'#include "(\w+)\.h"', text):
+            for folder in folders:
+                text += text_of(os.path.join(folder, name + ".h"), seen)
+                text += text_of(os.path.join(folder, name + ".c"), seen)
+        return text
+
+    return [os.path.relpath(os.path.join(folder, name[:-2]), TOP)
+            for folder in folders for name in sorted(os.listdir(folder))
+            if re.fullmatch(r"t_\w+\.c", name)
+            and makes.search(text_of(os.path.join(folder, name), set()))]
+
+
+def tsan(ledger):
+    programs = threaded_programs()
+    path = builds.make("deep-tsan", "tsan", programs)
+    suites.run_programs(ledger, "deep-tsan", path, programs, 4, limit_s=600, env=scaled(3))
+
+
+def e2e_tsan(ledger):
+    path = builds.make("e2e-tsan", "tsan", ["all"])
+    builds.make("e2e-tsan", "tsan", ["tests/lib/slowstore"])
+    suites.pytest(ledger, "e2e-tsan", path, "threaded", 4, env=scaled(6))
+
+
+def fuzz(ledger):
+    if lacks("clang"):
+        ledger.skip("no fuzzing for want of the package clang")
+        return
+    for name in "frame", "table", "cluster", "resp":
+        program = "tests/fuzz/fuzz_" + name
+        path = builds.make("fuzz", "fuzz", [program])
+        found = os.path.join(path, "found-" + name)
+        os.makedirs(found, exist_ok=True)
+        run("fuzz", [program, "-max_total_time=%d" % FUZZ_S, "-max_len=2048",
+                     "-rss_limit_mb=2048", "-artifact_prefix=" + found + "/", found,
+                     os.path.join(TOP, "tests/fuzz/corpus", name)], cwd=path, env=SANITIZER_ENV)
+
+
+def package(ledger):
+    """Debian's packages, in a root of their own; only a superuser can make that."""
+    if os.geteuid() != 0:
+        ledger.skip("no packages: a fresh root can be made by the superuser only")
+        return
+    missing = lacks("dpkg-buildpackage", "lintian", "mmdebstrap")
+    if missing:
+        ledger.skip("no packages for want of " + missing)
+        return
+    code, text = run("package", [os.path.join(TOP, "tests/tools/package"),
+                                 os.path.join(OUT, "package")], may_fail=True)
+    suites.book_tap(ledger, "package", "tests/tools/package", code, text)
+
+
+def distcheck(ledger):
+    path = builds.configure("distcheck", "dist")
+    run("distcheck", ["make", "-s", "-j%d" % CORES, "distcheck"], cwd=path)
+
+
+# name -> (work, seconds that it took on two cores, until it has run here)
+STEPS = {
+    "deep-gcc": (gcc, 420),
+    "e2e-alone": (e2e_alone, 900),
+    "e2e-beside": (e2e_beside, 300),
+    "deep-tsan": (tsan, 240),
+    "e2e-tsan": (e2e_tsan, 420),
+    "fuzz": (fuzz, 260),
+    "package": (package, 180),
+    "distcheck": (distcheck, 240),
+}
+
+
+# ---- which of them, and when: pure ----
+
+def order(names, left, day):
+    """Those that were left the last time come first; without that knowledge the day decides."""
+    if left:
+        return [name for name in names if name in left] + [n for n in names if n not in left]
+    turn = day % len(names)
+    return names[turn:] + names[:turn]
+
+
+def fits(elapsed_s, duration_s, limit_s):
+    return elapsed_s + duration_s <= limit_s
+
+
+# ---- what is remembered in build-check/ ----
+
+def recall():
+    try:
+        with open(STATE, encoding="utf-8") as kept:
+            state = json.load(kept)
+        return ({name: float(s) for name, s in state["durations"].items() if name in STEPS},
+                [name for name in state["left"] if name in STEPS])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}, []
+
+
+def remember(durations, left):
+    with open(STATE + ".new", "w", encoding="utf-8") as kept:
+        json.dump({"durations": durations, "left": left}, kept)
+    os.replace(STATE + ".new", STATE)
+
+
+def run_all(runner, begin=None):
+    """All steps; with the time at which .ci/run began, those that end within its limit."""
+    durations, left = recall()
+    names = list(STEPS)
+    if begin is not None:
+        names = order(names, left, time.localtime().tm_yday)
+    waiting = []
+    for name in names:
+        work, usual_s = STEPS[name]
+        lasts_s = durations.get(name, usual_s)
+        if begin is not None and not fits(time.monotonic() - begin, lasts_s, CI_LIMIT_S):
+            waiting.append(name)
+            say("%-14s left for the next run: it lasts %.0f s" % (name, lasts_s))
+            continue
+        runner.run(Step(name, work))
+        durations[name] = runner.seconds[name]
+        remember(durations, waiting + names[names.index(name) + 1:])
+    remember(durations, waiting)
+    return waiting

@@ -1,0 +1,91 @@
+"""ledger - what a check has counted: tests, failures with their names, times."""
+# SPDX-License-Identifier: BSD-3-Clause
+import sys
+import threading
+
+SLOWEST = 10
+
+
+class Ledger:
+    """Filled by the steps, from any thread."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.passed_of = {}  # step -> tests
+        self.failures = []   # (step, test, text)
+        self.times = []      # (seconds, test)
+        self.steps = []      # (step, seconds, passed, failed, remark)
+        self.skips = []      # texts
+
+    @property
+    def passed(self):
+        with self.lock:
+            return sum(self.passed_of.values())
+
+    def count(self, step, passed):
+        with self.lock:
+            self.passed_of[step] = self.passed_of.get(step, 0) + passed
+
+    def fail(self, step, name, text=""):
+        with self.lock:
+            self.failures.append((step, name, text))
+
+    def time(self, seconds, name):
+        with self.lock:
+            self.times.append((seconds, name))
+
+    def skip(self, text):
+        """Says at once what is not run, and again at the end."""
+        with self.lock:
+            self.skips.append(text)
+        say("    SKIPPED: " + text)
+
+    def failed_of(self, step):
+        with self.lock:
+            return sum(1 for failure in self.failures if failure[0] == step)
+
+    def end_step(self, step, seconds, remark):
+        failed = self.failed_of(step)
+        with self.lock:
+            passed = self.passed_of.get(step, 0)
+            self.steps.append((step, seconds, passed, failed, remark))
+        say(step_line(step, seconds, passed, failed, remark))
+
+    def report(self):
+        """Prints everything that somebody who has only the end of the log needs; true when all passed."""
+        say("\nSteps, with the seconds from begin to end (some run side by side):")
+        for row in self.steps:
+            say("  " + step_line(*row))
+        if self.times:
+            say("\nThe %d slowest tests:" % SLOWEST)
+            for seconds, name in sorted(self.times, reverse=True)[:SLOWEST]:
+                say("  %7.1f s  %s" % (seconds, name))
+        for text in self.skips:
+            say("SKIPPED: " + text)
+        if self.failures:
+            say("\nFailed:")
+            for step, name, _ in self.failures:
+                say("  %s: %s" % (step, name))
+        say("%d passed, %d failed" % (self.passed, len(self.failures)))
+        return not self.failures
+
+
+def step_line(step, seconds, passed, failed, remark):
+    return "%-14s %7.1f s  %5d passed, %d failed%s" % (
+        step, seconds, passed, failed, "  " + remark if remark else "")
+
+
+_say_lock = threading.Lock()
+
+
+def say(text):
+    with _say_lock:
+        print(text, flush=True)
+
+
+def tail(text, lines=40):
+    return "\n".join(text.splitlines()[-lines:])
+
+
+if __name__ == "__main__":
+    sys.exit("ledger: a part of tests/tools/check")

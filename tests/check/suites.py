@@ -1,0 +1,119 @@
+"""suites - runs the tests of a built tree and books each in the ledger."""
+# SPDX-License-Identifier: BSD-3-Clause
+import concurrent.futures
+import glob
+import os
+import re
+import time
+import xml.etree.ElementTree
+
+from commands import OUT, SANITIZER_ENV, TOP, WIDE, Failure, run
+from ledger import tail
+
+
+# ---- programs that print TAP, by automake's harness ----
+
+def make_check(ledger, step, path, env=None, nice=0):
+    """`make check`: every test program and script of the tree, eight side by side."""
+    for old in glob.glob(os.path.join(path, "tests/*/*.trs")):
+        os.remove(old)
+    code, text = run(step, ["make", "-s", "-k", "-j%d" % WIDE, "check"], cwd=path,
+                     env=dict(SANITIZER_ENV, **(env or {})), may_fail=True, nice=nice)
+    if not re.search(r"^# TOTAL:", text, re.M):
+        raise Failure("make check has no summary", text)
+    failed = 0
+    for trs in sorted(glob.glob(os.path.join(path, "tests/*/*.trs"))):
+        failed += book_trs(ledger, step, path, trs)
+    if code != 0 and failed == 0:
+        raise Failure("make check fails, and no test has", text)
+
+
+def book_trs(ledger, step, path, trs):
+    """One program's results; returns how many failed."""
+    with open(trs, encoding="utf-8", errors="replace") as results:
+        text = results.read()
+    program = os.path.relpath(trs, path)[:-len(".trs")]
+    passed = len(re.findall(r"^:test-result: PASS", text, re.M))
+    ledger.count(step, passed)
+    bad = re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)(.*)", text, re.M)
+    with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
+        said = tail(log.read())
+    for name in bad:
+        ledger.fail(step, program + name, said)
+    for name in re.findall(r"^:test-result: SKIP(.*)", text, re.M):
+        ledger.skip("%s:%s" % (program, name))
+    elapsed = re.search(r"^:elapsed: ([\d.]+)", text, re.M)
+    if elapsed:
+        ledger.time(float(elapsed.group(1)), program)
+    return len(bad)
+
+
+def run_programs(ledger, step, path, programs, wide, limit_s=300, env=None, nice=0):
+    """Test programs without the harness: under a sanitizer of their own, say."""
+    full = dict(SANITIZER_ENV, CMOCKA_MESSAGE_OUTPUT="TAP", srcdir=TOP, top_srcdir=TOP,
+                abs_top_srcdir=TOP, top_builddir=path, **(env or {}))
+
+    def one(program):
+        begin = time.monotonic()
+        name = step + "." + os.path.basename(program)
+        try:
+            code, text = run(name, [os.path.join(path, program)], cwd=path, env=full,
+                             limit_s=limit_s, nice=nice, may_fail=True)
+        except Failure as failure:
+            code, text = failure.what, failure.text
+        ledger.time(time.monotonic() - begin, "%s (%s)" % (program, step))
+        book_tap(ledger, step, program, code, text)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=wide) as pool:
+        list(pool.map(one, programs))
+
+
+def book_tap(ledger, step, program, code, text):
+    ledger.count(step, len(re.findall(r"^ok ", text, re.M)))
+    bad = re.findall(r"^not ok (.*)", text, re.M)
+    for name in bad:
+        ledger.fail(step, "%s %s" % (program, name), tail(text))
+    if code != 0 and not bad:
+        ledger.fail(step, "%s (ended with %s)" % (program, code), tail(text))
+
+
+# ---- end to end, by pytest ----
+
+def pytest(ledger, step, path, select, wide, files=None, env=None, limit_s=1500, nice=0):
+    """The end-to-end tests that the marks `select`, on the build in `path`."""
+    report = os.path.join(OUT, step + ".xml")
+    if os.path.exists(report):
+        os.remove(report)
+    command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+               "--junitxml=" + report, "-m", select]
+    if wide > 1:
+        command += ["-n", str(wide), "--dist", "loadfile"]
+    full = dict(SANITIZER_ENV, HG_BUILD=path, PYTHONDONTWRITEBYTECODE="1", **(env or {}))
+    try:
+        code, text = run(step, command + (files or ["tests/e2e"]), env=full, limit_s=limit_s,
+                         nice=nice, may_fail=True)
+    except Failure as failure:
+        code, text = failure.what, failure.text
+    if not os.path.exists(report):
+        raise Failure("pytest ended with %s and no report" % code, text)
+    failed = book_junit(ledger, step, report)
+    if code not in (0, 5) and failed == 0:  # 5: nothing is selected
+        raise Failure("pytest ended with %s, and no test has failed" % code, text)
+
+
+def book_junit(ledger, step, report):
+    """Every test case of a JUnit report; returns how many failed."""
+    failed = 0
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        name = "%s::%s" % (case.get("classname", "").replace(".", "/"), case.get("name"))
+        bad = [child for child in case if child.tag in ("failure", "error")]
+        skipped = case.find("skipped")
+        if bad:
+            failed += 1
+            ledger.fail(step, name, tail((bad[0].text or "") + (bad[0].get("message") or "")))
+        elif skipped is not None:
+            ledger.skip("%s: %s" % (name, skipped.get("message")))
+        else:
+            ledger.count(step, 1)
+        ledger.time(float(case.get("time", "0")), name)
+    return failed
