@@ -72,7 +72,7 @@ ROWS = [
     ("src/core/loginguard*", ("identity",)),
     ("src/table/*", ("rows",)),
     ("src/proto/table*", ("rows",)),
-    ("src/proto/hbase*", ("rows",)),
+    ("src/proto/row*", ("rows",)),
     ("src/proto/keyslot*", ("redis",)),
     ("src/proto/redirect*", ("redis",)),
     ("src/back/embedded*", ("embedded",)),
