@@ -1,6 +1,4 @@
 noinst_LIBRARIES += libapp.a
-libapp_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(GSASL_CFLAGS) $(MEMCACHED_CFLAGS) \
-	$(LMDB_CFLAGS) $(XXHASH_CFLAGS) $(YAML_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 libapp_a_SOURCES =
 libapp_a_SOURCES += src/app/admin.c
 libapp_a_SOURCES += src/app/admin_own.h

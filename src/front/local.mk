@@ -1,5 +1,4 @@
 noinst_LIBRARIES += libfront.a
-libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(XXHASH_CFLAGS)
 libfront_a_SOURCES =
 libfront_a_SOURCES += src/front/answer.c
 libfront_a_SOURCES += src/front/answer.h

@@ -16,6 +16,5 @@ libproto_a_SOURCES = src/proto/wire.h \
 	src/proto/tablepart.h src/proto/tablepart.c src/proto/tablepart_filter.c \
 	src/proto/tablepart_cells.c src/proto/tablepart_table.c src/proto/tablepart_hbase.c \
 	src/proto/rowwire.h src/proto/rowwire.c src/proto/rowdoc.h src/proto/rowdoc.c
-libproto_a_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 # The generated header must be there first, also when one target alone is made from nothing.
 $(libproto_a_OBJECTS): proto/table.pb-c.h

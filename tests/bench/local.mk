@@ -1,10 +1,9 @@
 # tests/bench
 noinst_PROGRAMS += tests/bench/bench_embedded
 tests_bench_bench_embedded_SOURCES = tests/bench/bench_embedded.c
-tests_bench_bench_embedded_CPPFLAGS = $(AM_CPPFLAGS) $(EVENT_CFLAGS) $(LMDB_CFLAGS)
 tests_bench_bench_embedded_LDADD = $(HG_LIBS_BACK) $(CRYPTO_LIBS) $(EVENT_LIBS) $(LMDB_LIBS) -lm
 # `make bench BENCH_ARGS="--quick"`: the comparison of doc/performance.md. Not part of `make check`.
-EXTRA_DIST += tests/bench/compare.py tests/bench/pairs.py tests/e2e/test_bench.py tests/e2e/test_load.py
+EXTRA_DIST += tests/bench/compare.py tests/bench/pairs.py
 
 .PHONY: bench
 bench: headgate$(EXEEXT) headgate-load$(EXEEXT)

@@ -23,8 +23,9 @@ EXTRA_DIST += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools
 	tests/tools/links.sh tests/tools/links.py tests/tools/demo.sh tests/tools/demo.py
 
 # tests/tools: checks of the source itself
-SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh
-EXTRA_DIST += tests/tools/check tests/tools/mutate tests/tools/coverage tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh
+SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh tests/tools/rows.sh
+EXTRA_DIST += tests/tools/check tests/tools/mutate tests/tools/coverage tests/tools/tsan.supp tests/tools/layers.sh tests/tools/pure.sh \
+	tests/tools/rows.sh tests/tools/rows.py
 # layers.sh leaves what the compiler said.
 CLEANFILES += headers.log
 
@@ -52,3 +53,6 @@ EXTRA_DIST += tests/tools/check-self.sh
 EXTRA_DIST += tests/check/builds.py tests/check/commands.py tests/check/deep.py tests/check/ledger.py \
 	tests/check/quick.py tests/check/selftest.py tests/check/since.py tests/check/steps.py \
 	tests/check/suites.py
+
+# tests/tools: how a test is run, under a time limit
+EXTRA_DIST += tests/tools/tap-driver-timed
