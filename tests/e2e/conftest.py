@@ -1,9 +1,10 @@
-"""conftest - fixtures that the end-to-end suites share: the targets of the semantics suites, and a
-set of memcached servers that is started once."""
+"""conftest - what the end-to-end suites share: marks, a bound for every test, the order of a run in
+several processes, the targets of the semantics suites, and servers that are started once."""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import itertools
 import os
+import signal
 import sys
 
 import pytest
@@ -33,6 +34,89 @@ def has_order(kind):
 def threads_of(kind):
     """Workers of the daemon over a kind of store: one and two take turns, to have seen both."""
     return 2 if kind in ("embedded2", "mc3", "redis2") or kind.startswith("cluster") else 1
+
+
+# A test without a mark runs in the quick check: beside seven others, on a build with sanitizers.
+MARKS = (
+    "alone: measures time, rates or fairness, or fills the machine; deep check, nothing beside it",
+    "deep(why): too long for the quick check; deep check, beside others",
+    "foreign: needs clients of other languages (Ruby, PHP, Node, pylibmc); deep check, beside others",
+    "browser: needs Chromium; deep check, beside others",
+    "prometheus: needs Prometheus and promtool; deep check, beside others",
+    "threaded: has several workers at work; also run under ThreadSanitizer in the deep check",
+    "patient(seconds): may take longer than other tests before it is given up")
+BOUND_S = 120  # of each part of a test: its setup, itself, its end
+
+# The suites that take longest, the longest first: in several processes they begin first.
+LONGEST = ()
+
+
+def pytest_configure(config):
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+
+
+# ---- no test takes for ever ----
+
+def _bounded(item):
+    mark = item.get_closest_marker("patient")
+    seconds = mcbin.scaled(mark.args[0] if mark else BOUND_S)
+
+    def give_up(*unused):
+        pytest.fail("no end after %g s" % seconds)
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    yield from _bounded(item)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    yield from _bounded(item)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item):
+    yield from _bounded(item)
+
+
+# ---- several processes: pytest -n 8 --dist loadgroup ----
+
+def _group(item):
+    """What runs in one process, since it shares what a fixture of a module or of the session
+    starts: the file, and the parameters of such fixtures. None: nothing is shared."""
+    wide = ("module", "package", "session")
+    shared = [name for name, made in item._fixtureinfo.name2fixturedefs.items()
+              if made[-1].baseid and made[-1].scope in wide and name not in ("farm", "row_daemons")]
+    spec = getattr(item, "callspec", None)
+    kinds = [str(spec.indices[name]) for name in sorted(spec.params if spec else ())
+             if name in shared or name in ("row_target", "ordered_target")]
+    return "-".join([item.path.stem, *kinds]) if shared or kinds else None
+
+
+def _rank(item):
+    """The place of a test's suite, or of the test, in LONGEST."""
+    places = [place for place, name in enumerate(LONGEST) if name in item.nodeid]
+    return min(places, default=len(LONGEST))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    spread = hasattr(config, "workerinput")
+    if spread:
+        for item in items:
+            group = _group(item)
+            if group:
+                item.add_marker(pytest.mark.xdist_group(group))
+    yield
+    if spread:
+        items.sort(key=_rank)
 
 
 def pytest_addoption(parser):
@@ -104,7 +188,7 @@ class Target:
         self.is_model = kind == "memcached"
         self.ordered = has_order(kind)
 
-    def client(self, timeout=5.0):
+    def client(self, timeout=mcbin.PATIENCE):
         return mcbin.Client(self.address, timeout)
 
 

@@ -9,11 +9,10 @@ import time
 
 import pytest
 
+from built import BUILD, SCALE
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = (os.environ.get("HG_BUILD") or os.environ.get("top_builddir") or
-         os.path.join(ROOT, "build"))
 COMPARE = os.path.join(ROOT, "tests", "bench", "compare.py")
-SCALE = float(os.environ.get("HG_TEST_SCALE", "1"))
 
 
 def servers_in(folder):
@@ -50,6 +49,7 @@ def poll_until(question, seconds=10.0):
     raise AssertionError("waited %g s for %s" % (seconds * SCALE, question))
 
 
+@pytest.mark.alone
 def test_it_compares(tmp_path):
     file = tmp_path / "result.json"
     process = start(tmp_path, "--seconds", "0.1", "--repetitions", "2", "--connections", "1,3",
@@ -72,6 +72,7 @@ def test_it_compares(tmp_path):
     assert os.listdir(tmp_path) == ["result.json"]
 
 
+@pytest.mark.alone
 def test_what_stands_before_redis_is_compared_with_redis(tmp_path):
     file = tmp_path / "result.json"
     process = start(tmp_path, "--seconds", "0.1", "--repetitions", "1", "--connections", "50",
@@ -92,6 +93,7 @@ def test_what_stands_before_redis_is_compared_with_redis(tmp_path):
         rows["headgate-redis"]["ops_per_s"] / rows["redis"]["ops_per_s"])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_leaves_nothing_behind(tmp_path, number):
     process = start(tmp_path, "--seconds", "30", "--targets", "memcached,haproxy,nutcracker")

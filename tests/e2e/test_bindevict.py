@@ -111,6 +111,7 @@ def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pa
             yield made
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_culprit_is_held_back_and_let_go(threads):
     """The whole story: backlog, eviction, one in X, and back to normal once the key is cheap."""
@@ -190,6 +191,7 @@ def check_events(it):
         assert what.startswith("prev:" if kind == "incr" else "allowEveryX:"), what
 
 
+@pytest.mark.alone
 def test_two_culprits_at_once():
     """Each has its own entry, and neither shields the other."""
     with scene({"culprit": CULPRIT, "second": SECOND}) as it:
@@ -223,6 +225,7 @@ def test_a_second_culprit_comes_later():
         it.tickets_come_home()
 
 
+@pytest.mark.alone
 def test_a_short_key_is_not_blocked():
     """Seven bytes may be a value that means much more: the rules of the queue hold, no throttle."""
     short = b"culprit"
@@ -243,6 +246,7 @@ def test_a_short_key_is_not_blocked():
         it.tickets_come_home()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sent_too", [False, True])
 def test_writes(sent_too):
     """What waits is evicted; what was sent only if it was asked for."""
@@ -290,6 +294,7 @@ def test_unthrottled_users_are_not_evicted():
         it.tickets_come_home()
 
 
+@pytest.mark.threaded
 def test_evicted_answers_reach_nobody_else():
     """Late replies are dropped: the load checks the value of every reply, on connections that go on
     with other keys at once. X is brought to nothing again and again, so that there is eviction."""
@@ -307,6 +312,7 @@ def test_evicted_answers_reach_nobody_else():
         it.tickets_come_home()
 
 
+@pytest.mark.alone
 def test_the_lever_empties_the_table():
     """A decrement of 10000 a second forgets everything within one."""
     with scene({"culprit": CULPRIT}, calm=False) as it:

@@ -11,6 +11,8 @@ from conftest import store_config
 from mcbin import scaled
 from servers import FakeBackend, Headgate, Memcached, user_row
 
+pytestmark = pytest.mark.foreign
+
 BOTH = ("SCRAM-SHA-256", "SCRAM-SHA-1")
 CLIENTS = ("libmemcached", "pylibmc", "php", "dalli", "memjs")
 

@@ -18,6 +18,8 @@ from mcbin import (Feature, Op, St, counter_extras, error_json, frame_info, pars
                    request, scaled, set_extras, show)
 from servers import memory_factor, user_row
 
+pytestmark = pytest.mark.threaded
+
 
 def closed(clients):
     for client in clients:
@@ -26,6 +28,7 @@ def closed(clients):
 
 # ---- exact limits ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads,connections,pipeline", [
     (1, 1, 1), (1, 1, 16), (1, 8, 16), (2, 1, 16), (2, 8, 1), (2, 40, 4)])
 def test_hard_limit_is_exact(threads, connections, pipeline):
@@ -36,6 +39,7 @@ def test_hard_limit_is_exact(threads, connections, pipeline):
         assert done == 40 * slots, "%d writes in %d slots of 40" % (done, slots)
 
 
+@pytest.mark.alone
 def test_hard_limit_is_exact_with_slots_of_a_second():
     with start([{"name": "shop", "hard_limit": 200}], throttle_slot_ms=1000, threads=2) as daemon:
         done, slots, _ = flood_slots(lambda: enter(daemon, "shop", 4), 3, slot_s=1.0, pipeline=16)
@@ -43,6 +47,7 @@ def test_hard_limit_is_exact_with_slots_of_a_second():
         assert done == 200 * slots, "%d writes in %d seconds" % (done, slots)
 
 
+@pytest.mark.alone
 def test_hard_limit_is_exact_over_memcached(farm):
     with start([{"name": "shop", "hard_limit": 200}], store=store_config("mc3", farm),
                threads=2) as daemon:
@@ -50,6 +55,7 @@ def test_hard_limit_is_exact_over_memcached(farm):
         assert done == 40 * slots, "%d writes in %d slots of 40" % (done, slots)
 
 
+@pytest.mark.alone
 def test_writes_of_several_units():
     """Three units each: 40 units are 13 writes and a rest of one, which is not enough."""
     value = b"v" * 3000
@@ -59,6 +65,7 @@ def test_writes_of_several_units():
         assert 12 * slots <= done <= 40 * slots / 3 + 1, "%d in %d slots" % (done, slots)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_reads_within_two_percent(threads):
     with start([{"name": "shop", "hard_limit": 200}], threads=threads) as daemon:
@@ -69,6 +76,7 @@ def test_reads_within_two_percent(threads):
         assert abs(done - 40 * slots) <= 0.02 * 40 * slots, "%d reads in %d slots" % (done, slots)
 
 
+@pytest.mark.alone
 def test_two_buckets_do_not_disturb_each_other():
     with start([{"name": "a", "hard_limit": 200}, {"name": "b", "hard_limit": 100}]) as daemon:
         with Flood(enter(daemon, "a", 4), put, 8) as one, Flood(enter(daemon, "b", 2), put, 8) as two:
@@ -80,6 +88,7 @@ def test_two_buckets_do_not_disturb_each_other():
         closed(one.clients + two.clients)
 
 
+@pytest.mark.alone
 def test_slots_of_50_ms_carry_fractions():
     """30 units/s in slots of 50 ms: one or two a slot, exactly 30 a second."""
     with start([{"name": "shop", "hard_limit": 30}], throttle_slot_ms=50) as daemon:
@@ -169,6 +178,7 @@ def exhaust(client, bucket=b""):
     raise AssertionError("never throttled")
 
 
+@pytest.mark.alone
 def test_non_blocking_mode_tells_the_true_next_tick():
     with start([{"name": "shop", "hard_limit": 200}]) as daemon:
         client = enter(daemon, "shop", features=(Feature.NON_BLOCKING,))
@@ -207,6 +217,7 @@ def test_pipeline_goes_on_behind_a_refusal():
 
 # ---- changes while requests are held ----
 
+@pytest.mark.alone
 def test_limit_raised_while_held_acts_within_one_tick():
     with start([{"name": "shop", "hard_limit": 5}]) as daemon, admin(daemon) as boss:
         with Flood(enter(daemon, "shop", 4), put, 16) as flood:
@@ -220,6 +231,7 @@ def test_limit_raised_while_held_acts_within_one_tick():
         closed(flood.clients)
 
 
+@pytest.mark.alone
 def test_limit_lowered_while_held_acts_within_one_tick():
     with start([{"name": "shop", "hard_limit": 1000}]) as daemon, admin(daemon) as boss:
         with Flood(enter(daemon, "shop", 4), put, 16) as flood:
@@ -233,6 +245,7 @@ def test_limit_lowered_while_held_acts_within_one_tick():
         closed(flood.clients)
 
 
+@pytest.mark.alone
 def test_capacity_changes_while_held():
     with start([{"name": "shop"}], node_capacity=5) as daemon, admin(daemon) as boss:
         with Flood(enter(daemon, "shop", 4), put, 16) as flood:
@@ -435,6 +448,7 @@ def test_held_too_long_without_xerror(reject, expected):
 
 # ---- debt, reservations, pool ----
 
+@pytest.mark.alone
 def test_debt_of_one_huge_operation():
     """20 KiB at 2 units a slot: it passes on an empty gauge and is paid for in ten slots."""
     with start([{"name": "shop", "hard_limit": 10}]) as daemon:
@@ -460,6 +474,7 @@ def test_no_debt_without_a_hard_limit():
         client.close()
 
 
+@pytest.mark.alone
 def test_reservations_over_the_capacity_are_honoured():
     with start([{"name": "a", "reserved": 200}, {"name": "b", "reserved": 200}, {"name": "c"}],
                node_capacity=200) as daemon:
@@ -485,6 +500,7 @@ def test_reservations_over_the_capacity_are_honoured():
             closed(flood.clients)
 
 
+@pytest.mark.alone
 def test_reservation_holds_against_a_flood_of_others():
     """The quiet tenant does not notice the loud one."""
     with start([{"name": "loud"}, {"name": "calm", "reserved": 100}], node_capacity=500) as daemon:
@@ -501,6 +517,7 @@ def test_reservation_holds_against_a_flood_of_others():
         closed(flood.clients + [calm])
 
 
+@pytest.mark.alone
 def test_slow_start():
     """A reservation nobody is connected for is lent out, but for a tenth; the whole of it from the
     tick after a connection came."""
@@ -519,6 +536,7 @@ def test_slow_start():
         closed(flood.clients + [owner])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_fair_pool_one_connection_against_a_hundred(threads):
     with start([{"name": "one"}, {"name": "many"}], node_capacity=400, free_pool="fair",
@@ -537,6 +555,7 @@ def test_fair_pool_one_connection_against_a_hundred(threads):
         closed(many + one)
 
 
+@pytest.mark.alone
 def test_fair_pool_hands_on_what_a_bucket_leaves():
     """One wants little, the other all: it gets what is left."""
     with start([{"name": "modest"}, {"name": "greedy"}], node_capacity=400,
@@ -559,6 +578,7 @@ def test_fair_pool_hands_on_what_a_bucket_leaves():
         closed(flood.clients + [modest])
 
 
+@pytest.mark.alone
 def test_first_come_pool_is_used_exactly():
     with start([{"name": "a"}, {"name": "b"}], node_capacity=400) as daemon:
         with Flood(enter(daemon, "a", 4), put, 16) as one, Flood(enter(daemon, "b", 4), put, 16) as two:
@@ -571,6 +591,7 @@ def test_first_come_pool_is_used_exactly():
 
 # ---- Unthrottled, Unmetered, impersonation ----
 
+@pytest.mark.alone
 def test_unthrottled_is_never_refused_and_always_charged():
     with start([{"name": "shop", "hard_limit": 200}]) as daemon:
         fast = daemon.client()
@@ -617,6 +638,7 @@ def test_units_are_reported():
         client.close()
 
 
+@pytest.mark.alone
 def test_time_held_is_reported():
     """ReportUnitUsage: frame info 3 is how long the request was held, compressed."""
     with start([{"name": "shop", "hard_limit": 5}]) as daemon:

@@ -18,7 +18,8 @@ from credit_tools import put
 from mcbin import scaled
 from servers import Headgate, Memcached, free_port
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = [pytest.mark.browser,
+              pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 
 EPOCH_S = 1.0
 # A key that becomes hot in the middle of an epoch is above its threshold in the next one at the

@@ -11,6 +11,8 @@ from credit_tools import admin, details, enter
 from hotkey_tools import Load, Recorder, engine, listed, rows_of, start, tally, tenant
 from mcbin import poll
 
+pytestmark = [pytest.mark.alone, pytest.mark.patient(300)]
+
 # ---- the whole life of a hot key ----
 #
 # One daemon for each kind of store, all at once: two tenants, one under each control, get a Zipf

@@ -31,6 +31,7 @@ def anybody(daemon, bucket):
 
 # ---- decisions ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", BOTH)
 def test_step_holds_near_the_threshold(kind, farm):
     """Offered 1.5 T, the percent rises to where the mean lies between 0.7 T and T, and stays."""
@@ -112,6 +113,7 @@ def test_epochs_roll_without_keys():
             poll(lambda: (client.get(b"k"), rows_of(boss, "hotkeys shop"))[1], 10, what="rows")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", BOTH)
 def test_epochs_roll_with_many_keys(kind, farm):
     """A hundred thousand different keys, and one that is hot among them: it is counted within the
@@ -313,6 +315,7 @@ def test_a_throttled_tenant_leaves_the_configuration(kind, farm):
 
 # ---- a server that stood still ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", BOTH)
 def test_after_a_pause_there_is_one_epoch(kind, farm):
     """SIGSTOP for more than three epochs: one epoch as long as it was, whose counts are scaled. A
@@ -372,6 +375,7 @@ class OpenLoop(Heater):
                 continue
 
 
+@pytest.mark.alone
 def test_what_piled_up_in_a_pause_is_not_taken_for_heat():
     """Clients that went on sending at 0.75 T: what came meanwhile is handled at once, and belongs
     to the time in which it was sent."""

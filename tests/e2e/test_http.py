@@ -1,6 +1,7 @@
 """test_http - metrics, health and JSON over HTTP, against the statistics of the same server."""
 # SPDX-License-Identifier: BSD-3-Clause
 
+import contextlib
 import json
 import os
 import re
@@ -65,6 +66,7 @@ def busy():
     backend.stop()
 
 
+@pytest.mark.prometheus
 def test_metrics_are_clean(busy):
     check_metrics(ask(busy, "/metrics").text)
 
@@ -174,7 +176,14 @@ def test_stats_reset(busy):
         now = scrape(busy)
         assert now.get("headgate_tenant_outcomes_total", tenant="default", outcome="success") == 0
         assert now.get("headgate_connections") >= 1
-        check_metrics(now.text)
+
+
+@pytest.mark.prometheus
+def test_metrics_are_clean_after_a_reset(busy):
+    with busy.client(bucket="default") as client:
+        client.set("a", "b")
+        client.stat("reset")
+        check_metrics(scrape(busy).text)
 
 
 def test_breaker_and_unreachable_server(busy):
@@ -201,19 +210,31 @@ def test_process_metrics(busy):
     assert [have["version"] for have, _ in seen.all("headgate_build_info")]
 
 
-def test_more_tenants_than_series():
-    names = ["t%02d" % i for i in range(8)]
+@contextlib.contextmanager
+def more_tenants(names):
+    """A daemon with more tenants than it may show, each of which has set a key."""
     config = {"tenants": [{"name": name} for name in names]}
     with serve(config, admin={"metrics_tenants": 3}) as daemon:
         for name in names:
             with daemon.client(bucket=name) as client:
                 client.set("k", "v")
+        yield daemon
+
+
+@pytest.mark.prometheus
+def test_metrics_are_clean_with_more_tenants_than_series():
+    with more_tenants(["t%02d" % i for i in range(8)]) as daemon:
+        check_metrics(scrape(daemon).text)
+
+
+def test_more_tenants_than_series():
+    names = ["t%02d" % i for i in range(8)]
+    with more_tenants(names) as daemon:
         seen = scrape(daemon)
         got = {have["tenant"]: value for have, value in
                seen.all("headgate_tenant_outcomes_total", outcome="success")}
         assert set(got) == {"t00", "t01", "t02", "(others)"}
         assert got["(others)"] == 5 and got["t01"] == 1
-        check_metrics(seen.text)
         # Who is deleted takes nothing away from the sum, and a reset neither.
         daemon.write_config(tenants=[{"name": name} for name in names[:5]])
         daemon.ctl("reload")
@@ -228,6 +249,7 @@ def test_more_tenants_than_series():
 
 # ---- a real Prometheus ----
 
+@pytest.mark.prometheus
 def test_prometheus_scrapes_and_an_alert_fires(busy):
     scratch = temporary_directory("hg-rules-")
     with start([{"name": "small", "hard_limit": 50}], admin=ADMIN) as daemon, \
@@ -509,6 +531,7 @@ def test_rules_and_dashboard_use_metrics_that_there_are():
         assert len(used) > 10 and used <= names, used - names
 
 
+@pytest.mark.prometheus
 def test_rules_pass_promtool():
     folder = os.path.join(TOP, "etc", "prometheus")
     done = promtool("check", "rules", os.path.join(folder, "headgate.rules.yml"))

@@ -11,6 +11,8 @@ from mcbin import poll, scaled
 from servers import Headgate, memory_factor
 from webclient import api, ask, place, raw, scrape, serve
 
+pytestmark = pytest.mark.threaded
+
 TOKEN = "correct-horse-battery"
 
 

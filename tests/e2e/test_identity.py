@@ -13,6 +13,8 @@ from mcbin import (Feature, Op, ScramClient, St, frame_info, poll, request, scal
                    scram_secret, set_extras, show)
 from servers import Headgate, user_row
 
+pytestmark = pytest.mark.threaded
+
 BOTH = ("SCRAM-SHA-256", "SCRAM-SHA-1")
 USERS = {
     "users": [

@@ -22,7 +22,8 @@ from prometheus_tools import Prometheus, quick_rules
 from screen_tools import Screen
 from servers import Headgate, Memcached, free_port, headgatectl, temporary_directory
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = [pytest.mark.browser, pytest.mark.prometheus,
+              pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 LIMIT, LOWER = 400, 100  # units a second of noisy, before and after
 
 

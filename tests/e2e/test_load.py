@@ -11,17 +11,17 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
+from built import BUILD, SCALE
+from redisservers import FakeRedis, Redis
+from servers import free_port
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = (os.environ.get("HG_BUILD") or os.environ.get("top_builddir") or
-         os.path.join(ROOT, "build"))
 LOAD = os.path.join(BUILD, "headgate-load")
-SCALE = float(os.environ.get("HG_TEST_SCALE", "1"))
 HEADER = struct.Struct(">BBHBBHIIQ")
 M64 = (1 << 64) - 1
 
@@ -59,12 +59,6 @@ def poll_until(question, seconds=10.0):
             return answer
         time.sleep(0.01)
     raise AssertionError("waited %g s for %s" % (seconds * SCALE, question))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def connects(port):
@@ -253,6 +247,7 @@ def test_counts_agree_with_the_server(memcached):
     assert total["bytes_in"] == 20001 * 24 + ops["get"]["done"] * 36 + ops["get"]["missed"] * 9
 
 
+@pytest.mark.alone
 def test_time_bounds_a_run(memcached):
     began = time.monotonic()
     report, _ = load("-s", memcached.address, "-t", 0.4, "-c", 4, "--warmup", 0.2)
@@ -367,15 +362,9 @@ def test_text_protocol_counts_server_errors(memcached):
 
 # Against a Redis, in its own protocol.
 
-def start_redis():
-    sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
-    from redisservers import Redis
-    return Redis()
-
-
 @pytest.fixture(scope="module")
 def redis():
-    with start_redis() as server:
+    with Redis() as server:
         yield server
 
 
@@ -414,8 +403,6 @@ def test_a_foreign_value_of_redis_is_wrong(redis):
     (b"$99999999\r\n", "cannot follow '$99999999'"), (b"$x\r\n", "cannot follow '$x'"),
     (b"$3\r\nabcde", "no line ends after the value"), (b"\r\n", "answered ''")])
 def test_a_wrong_reply_of_redis_is_described(answer, text):
-    sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
-    from redisservers import FakeRedis
     server = FakeRedis(handler=lambda connection, arguments: answer)
     _, stderr = load("-s", server.where, "--protocol", "resp", "-n", 3, "--keys", 10, "-c", 1,
                      "--mix", "get=1", code=1)
@@ -423,6 +410,7 @@ def test_a_wrong_reply_of_redis_is_described(answer, text):
     server.stop()
 
 
+@pytest.mark.alone
 def test_tenants_have_their_own_results(memcached):
     report, _ = load("-s", memcached.address, "-t", 1, "--keys", 100,
                      "--tenant", "name=shop,key-prefix=s,connections=3,pipeline=2,mix=get=1,set=1",

@@ -193,6 +193,7 @@ def test_waiting_in_the_generator_is_no_silence_of_the_server(fake):
     assert result["late_us"]["max"] > 500000
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("protocol", ["text", "binary"])
 def test_a_pause_of_the_server_is_paid_for_by_all_that_were_due(memcached, tmp_path, protocol):
     """1000 a second; the server stands still for 300 ms. In an open loop all that were due in the
@@ -266,6 +267,7 @@ def test_steps_of_a_steady_rate(memcached, tmp_path, threads, warmup):
     assert report["total"]["intervals"][0]["t"] == report["start_ms"]
 
 
+@pytest.mark.alone
 def test_steps_of_a_closed_loop(memcached, tmp_path):
     path = tmp_path / "series.csv"
     load("-s", memcached.address, "-t", 1, "-c", 2, "--rate", "100,0@0.4/max@0.5,0@0.8", "--series",
@@ -297,6 +299,7 @@ def test_poisson_arrivals_vary_and_steady_ones_do_not(memcached, tmp_path):
 
 # Classes of keys.
 
+@pytest.mark.alone
 def test_a_culprit_and_innocent_keys(memcached, tmp_path):
     path = tmp_path / "series.csv"
     report, _ = load("-s", memcached.address, "-t", 1, "--arrivals", "steady", "--threads", 2,

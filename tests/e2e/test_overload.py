@@ -17,6 +17,7 @@ from slowstore import SlowStore
 
 # ---- the slow store itself: what the others rely on ----
 
+@pytest.mark.alone
 def test_the_slow_store_keeps_its_capacity_and_its_order():
     """20 slots of 20 ms: 1,000 a second, whatever is offered; and each reply is its request's."""
     keys = innocent_keys(10)
@@ -57,6 +58,7 @@ CAPACITY = 500          # 10 slots of 20 ms
 QUEUE_MS = 400
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("control", ["fixed", "adaptive"])
 def test_a_store_that_stops_for_three_seconds(control):
     """At five times its capacity. Memory is bounded, waits are bounded by their deadlines, nothing is
@@ -114,6 +116,7 @@ def test_a_store_that_stops_for_three_seconds(control):
 
 # ---- a hundred tenants ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("control", ["fixed", "adaptive"])
 def test_a_tenant_that_offers_a_hundred_times_its_share(control):
     """A hundred tenants before a store that does 500 a second: 5 for each. One asks for 500, of many
@@ -159,6 +162,7 @@ def test_tickets_of_an_idle_server():
         assert tools.total(rows, "available") == 7 + 9 + 1234
 
 
+@pytest.mark.threaded
 def test_no_more_are_out_than_there_are():
     """A hundred clients, five tickets: the store never has more than five at a time; and none is
     lost, whatever ended its request: answers, time-outs, clients that left."""
@@ -285,6 +289,7 @@ def test_ticket_modes_of_a_tenant_that_refuse_nothing(mode):
 
 # ---- goodput ----
 
+@pytest.mark.alone
 def test_goodput_holds_beyond_capacity():
     """The default control, at five times the capacity of a store whose throughput falls to a
     twentieth when everybody is let in. Not a promise of numbers, which make bench-overload

@@ -90,6 +90,7 @@ def total(client, column):
 
 # ---- fair waits ----
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind,threads,depth", [
     ("databases", 1, 64), ("databases", 2, 64), ("databases", 1, 1), ("users", 1, 64),
     ("users", 2, 1)])
@@ -114,6 +115,7 @@ def test_equal_tenants_wait_alike(kind, threads, depth):
             assert len(at.clients()) <= CONNECTIONS
 
 
+@pytest.mark.alone
 def test_a_quiet_tenant_is_served_soon():
     """Eleven tenants ask for more than there is, the twelfth once in a while: it waits for its turn
     in the ring, which is bounded: two rounds of six, each a minimum hold and a drain."""
@@ -181,6 +183,7 @@ class Monitor:
         self.connection.close()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("hold_ms,threads", [(60, 1), (60, 2), (150, 1)])
 def test_nothing_moves_before_its_minimum_hold(hold_ms, threads):
     """The hold counts from when a login is sent, which the server sees when it has the processor; so
@@ -201,6 +204,7 @@ def test_nothing_moves_before_its_minimum_hold(hold_ms, threads):
 
 # ---- never more than allowed ----
 
+@pytest.mark.threaded
 @pytest.mark.parametrize("kind,store,threads,limit", [
     ("databases", "redis", 1, 6), ("databases", "redis", 2, 6), ("databases", "redis", 4, 6),
     ("databases", "redis", 2, 1), ("prefixes", "redis", 4, 3), ("prefixes", "memcached", 2, 6),
@@ -295,6 +299,7 @@ class Outage:
         return worst
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("store,threads", [("redis", 1), ("redis", 2), ("memcached", 2)])
 def test_a_server_is_away_for_five_seconds(store, threads):
     """Requests fail fast meanwhile, nobody storms the door, and a second after its return the
@@ -321,6 +326,7 @@ def test_a_server_is_away_for_five_seconds(store, threads):
         server.stop()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind,store,threads", [("databases", "redis", 2), ("users", "redis", 1),
                                                 ("prefixes", "memcached", 2)])
 def test_a_door_that_opens_to_nobody_is_not_stormed(kind, store, threads):

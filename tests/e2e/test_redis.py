@@ -19,6 +19,8 @@ from servers import Headgate, free_port
 from tablebin import T, Rows, rows_of
 from tablebin import item as batch_item
 
+pytestmark = pytest.mark.threaded
+
 U64 = 1 << 64
 
 

@@ -19,6 +19,8 @@ from servers import Headgate, free_port
 from tablebin import T, Rows
 from tablebin import item as batch_item
 
+pytestmark = pytest.mark.threaded
+
 
 def over(cluster, tenants=None, **options):
     setup = config(cluster, tenants, **options)
@@ -395,6 +397,7 @@ def test_a_node_is_added_under_load(cluster, daemon, key):
 
 # ---- a master that dies ----
 
+@pytest.mark.alone
 def test_a_master_dies_and_its_replica_takes_over(daemon, cluster, key):
     """Its slots are refused within their time, the others' are not out of order; once the replica
     is promoted, everything is served again. Acknowledged writes that the dead master had not handed
@@ -454,6 +457,7 @@ def test_a_master_dies_and_its_replica_takes_over(daemon, cluster, key):
             assert client.get(name).value == b"new"
 
 
+@pytest.mark.alone
 def test_all_of_it_at_once(cluster, daemon, key):
     """Slots wander while a master dies: nothing is answered out of order, nobody gets a value of
     somebody else, and at the end everything is served."""

@@ -20,6 +20,8 @@ from servers import Headgate, Memcached, free_port, headgatectl, memory_factor, 
 from slowstore import SlowStore
 from tablebin import Rows
 
+pytestmark = pytest.mark.threaded
+
 DEPTH = 8
 KEYS = 200
 

@@ -15,7 +15,6 @@ import subprocess
 import threading
 import time
 
-import pylibmc
 import pytest
 
 from certs import Authority
@@ -25,6 +24,8 @@ from mcbin import (Client, Closed, Op, St, connect_socket, poll, request, scaled
 from servers import (HEADGATE, FakeBackend, Headgate, Memcached, Process, free_port, to_yaml,
                      user_row)
 from webclient import ask
+
+pytestmark = pytest.mark.threaded
 
 
 _numbers = itertools.count(1)
@@ -162,9 +163,11 @@ def test_pipelines_are_answered(memcached):
         assert len(results) >= 3 and set(results) == {0}, results
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("store", ["memcached", "embedded"])
 def test_real_client(memcached, store):
     """pylibmc, with connections that stay: it sees a connection end, asks again and goes on."""
+    import pylibmc  # pylint: disable=import-outside-toplevel
     lost, served, stopping = [], [0, 0], threading.Event()
 
     def run(number):

@@ -5,7 +5,6 @@ headgate, for every ring and hash, and `where` names the server that has them.""
 import os
 import subprocess
 
-import pylibmc
 import pytest
 
 from mcbin import Client, Op, request, scaled, show
@@ -81,6 +80,7 @@ def where(client, key):
     return " ".join("%s %s" % item for item in rows.items())
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("ring,name", COMBINATIONS)
 def test_keys_of_libmemcached_are_found(rings, ring, name):
     memcacheds = rings.memcacheds[:SIZES[ring, name]]
@@ -119,6 +119,7 @@ def test_headgatectl_where_agrees_with_the_traffic(rings, ring, name):
             assert holders == named, "%s: where says %s" % (key, told)
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("ring,name,behaviors", [
     ("ketama", "-", {"ketama": True}),
     ("ketama", "md5", {"ketama": True, "hash": "md5"}),
@@ -128,6 +129,7 @@ def test_headgatectl_where_agrees_with_the_traffic(rings, ring, name):
     ("modula", "crc", {"hash": "crc"}),
 ], ids=lambda item: item if isinstance(item, str) else "")
 def test_keys_of_pylibmc_are_found(rings, ring, name, behaviors):
+    import pylibmc  # pylint: disable=import-outside-toplevel
     memcacheds = rings.memcacheds[:SIZES[ring, name]]
     prefix = "py:%s:%d:" % (bucket(ring, name), os.getpid())
     direct = pylibmc.Client([server.where for server in memcacheds], binary=True,
@@ -148,6 +150,7 @@ def dalli(prefix, memcacheds):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.foreign
 def test_keys_of_dalli_are_found(rings):
     """With one server every client agrees."""
     prefix = "dalli1:%d:" % os.getpid()
@@ -156,6 +159,7 @@ def test_keys_of_dalli_are_found(rings):
         assert not read_through(client, prefix, {n: b"%d@dalli" % n for n in range(COUNT)})
 
 
+@pytest.mark.foreign
 def test_dalli_has_a_ring_of_its_own(rings):
     """With several it agrees with no ring of libmemcached: it takes the point before the key, over
     SHA-1. The manual says so; this notices if it ever changes."""
@@ -167,6 +171,7 @@ def test_dalli_has_a_ring_of_its_own(rings):
         assert 0.5 * COUNT < len(wrong) < 0.95 * COUNT, len(wrong)
 
 
+@pytest.mark.foreign
 def test_the_ring_sees_the_key_without_its_prefix(farm):
     """Tenants that share an upstream have prefixes; no key moves for that."""
     memcacheds = farm.servers(4)

@@ -10,6 +10,8 @@ from flood import Flood
 from mcbin import Feature, Op, St, error_json, poll, request
 from servers import ADMIN, FakeBackend, Headgate, bucket_details, user_row
 
+pytestmark = pytest.mark.threaded
+
 
 def get(number):
     return request(Op.GET, b"key%d" % (number % 100), opaque=number)

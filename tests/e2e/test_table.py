@@ -19,6 +19,8 @@ from row_tools import CLIENTS, MAX_INT, MIN_INT, insist, refused, together
 from tablebin import (HBASE, TABLE, H, Rows, T, all_of, any_of, columns_of, entity_of, filter_of,
                       frame_of, item, node, pb, rows_of)
 
+pytestmark = pytest.mark.threaded
+
 # ---- the table of operations: row missing, row present ----
 
 def test_get(rows):

@@ -10,6 +10,8 @@ import pytest
 from mcbin import Client, Feature, Op, poll, request, show
 from servers import HEADGATE, FakeBackend, Headgate, response, user_row
 
+pytestmark = pytest.mark.threaded
+
 NODE = {
     "ingress_enabled": ("true", "false"), "ingress_tickets": ("1000000", "77"),
     "ingress_max_queue_depth": ("1000000", "0"), "ingress_queue_timeout_ms": ("1000", "7"),

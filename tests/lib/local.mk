@@ -3,6 +3,7 @@
 check_PROGRAMS += tests/lib/slowstore
 tests_lib_slowstore_SOURCES = tests/lib/slowstore.c tests/lib/slowservice.c tests/lib/slowservice.h
 tests_lib_slowstore_LDADD = $(EVENT_LIBS) -lm
+EXTRA_DIST += tests/lib/built.py
 EXTRA_DIST += tests/lib/certs.py
 EXTRA_DIST += tests/lib/flood.py
 EXTRA_DIST += tests/lib/mcbin.py

@@ -2,7 +2,7 @@
 
 Nothing is hidden: every field of the header can be set to a value that is wrong on purpose, and
 every reply is handed back as it came. The convenience calls at the end are made of `request`,
-`send` and `recv` only. All waits are bounded; HG_TEST_SCALE stretches them.
+`send` and `recv` only. All waits are bounded; built.SCALE stretches the bounds.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -17,7 +17,10 @@ import socket
 import struct
 import time
 
-SCALE = float(os.environ.get("HG_TEST_SCALE", "1"))
+from built import SCALE
+
+# The least bound, in seconds, of a wait for a state. It asserts nothing about time.
+PATIENCE = 30.0
 HEADER = struct.Struct(">BBHBBHIIQ")
 ALT_HEADER = struct.Struct(">BBBBBBHIIQ")
 REQ, RES, ALT_REQ, ALT_RES = 0x80, 0x81, 0x08, 0x18
@@ -305,7 +308,7 @@ class ScramClient:
 
 # ---- connections ----
 
-def connect_socket(address, timeout=5.0, tls=None):
+def connect_socket(address, timeout=PATIENCE, tls=None):
     """address: (host, port), or the path of a unix socket. tls: an SSLContext; then the peer must
     be called as the address has it."""
     if isinstance(address, str):
@@ -327,7 +330,7 @@ def connect_socket(address, timeout=5.0, tls=None):
 class Client:
     """One connection. Opaques count up, so a reply that belongs to another request is noticed."""
 
-    def __init__(self, address, timeout=5.0, tls=None):
+    def __init__(self, address, timeout=PATIENCE, tls=None):
         self.address = address
         self.timeout = timeout
         self.sock = connect_socket(address, timeout, tls)
@@ -360,7 +363,10 @@ class Client:
 
     def recv(self, timeout=None):
         """The next reply. Closed when the peer closed, TimeoutError when nothing came."""
-        deadline = time.monotonic() + scaled(self.timeout if timeout is None else timeout)
+        return self._recv(scaled(self.timeout if timeout is None else timeout))
+
+    def _recv(self, seconds):
+        deadline = time.monotonic() + seconds
         while True:
             frame, rest = self._cut()
             if frame is not None:
@@ -405,9 +411,9 @@ class Client:
             return frames
 
     def silent(self, seconds=0.1):
-        """True when nothing arrives for so long."""
+        """True when nothing arrives for so long, by the clock: nothing stretches it."""
         try:
-            frame = self.recv(seconds)
+            frame = self._recv(seconds)
         except TimeoutError:
             return True
         raise AssertionError("unexpected reply " + show(frame))
@@ -546,13 +552,16 @@ def error_context(frame):
     return error_json(frame)["error"]["context"]
 
 
-def poll(question, timeout=5.0, step=0.01, what="state"):
-    """Ask until the answer is truthy and return it; fail after the (scaled) time-out."""
-    deadline = time.monotonic() + scaled(timeout)
+def poll(question, timeout=PATIENCE, step=0.01, what="state", within=None):
+    """Ask until the answer is truthy and return it; fail after the (scaled) time-out.
+
+    timeout: a bound of the wait, and no less than PATIENCE. within: the time is what is tested, so
+    it is taken as it is."""
+    limit = scaled(max(timeout, PATIENCE) if within is None else within)
+    deadline = time.monotonic() + limit
     while True:
         answer = question()
         if answer:
             return answer
-        assert time.monotonic() < deadline, "%s was not reached within %.1f s" % (
-            what, scaled(timeout))
+        assert time.monotonic() < deadline, "%s was not reached within %.1f s" % (what, limit)
         time.sleep(step)

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 
-from mcbin import Closed, connect_socket, poll, scaled
+from mcbin import PATIENCE, Closed, connect_socket, poll, scaled
 from respbin import Resp, RespError, SLOTS, cut, slot_of
 from servers import Process, free_port, temporary_directory
 
@@ -78,7 +78,7 @@ class Redis:
             argv += ["--user", name, *rules.split()]
         return argv
 
-    def client(self, database=0, timeout=5.0):
+    def client(self, database=0, timeout=PATIENCE):
         """A connection of the tests' own user, who may do anything."""
         return Resp(self.address, timeout, USER, PASSWORD, database,
                     self.tls.client if self.tls else None)
@@ -102,7 +102,7 @@ class Redis:
             if not self.unix_path and self.port is None:
                 self.port = free_port()
             self.process = Process(self.argv(), self.directory, "redis")
-            deadline = time.monotonic() + scaled(5)
+            deadline = time.monotonic() + scaled(PATIENCE)
             while self.process.alive() and time.monotonic() < deadline:
                 if self._is_up():
                     return self
@@ -506,7 +506,7 @@ class CountingProxy:
 
     def stop(self):
         self.stopping = True
-        self.thread.join(scaled(5))
+        self.thread.join(scaled(PATIENCE))
         for sock in list(self.peers):
             sock.close()
         self.listener.close()

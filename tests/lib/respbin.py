@@ -8,7 +8,7 @@ Replies: bytes for a bulk string, str for a status, int, None, list; an error is
 
 import time
 
-from mcbin import Closed, connect_socket, scaled
+from mcbin import PATIENCE, Closed, connect_socket, scaled
 
 
 class RespError(Exception):
@@ -92,7 +92,7 @@ def cut(data, at=0):
 class Resp:
     """One connection to a Redis server."""
 
-    def __init__(self, address, timeout=5.0, user=None, password=None, database=0, tls=None):
+    def __init__(self, address, timeout=PATIENCE, user=None, password=None, database=0, tls=None):
         self.timeout = timeout
         self.sock = connect_socket(address, timeout, tls)
         self.buffer = bytearray()

@@ -2,11 +2,12 @@
 
 Everything listens on 127.0.0.1 (or a unix socket, or ::1) on a free port, is waited for with a
 bound, is stopped by its own pid, and leaves no file outside of its temporary directory.
-HG_BUILD (default ./build) names the folder with the built programs.
+built tells where the programs are.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
 import atexit
+import fcntl
 import json
 import os
 import re
@@ -19,32 +20,60 @@ import tempfile
 import threading
 import time
 
-from mcbin import (Client, Closed, Op, parse, poll, response, scaled, scram_secret)
+from built import BUILD, HEADGATE, HEADGATECTL, memory_factor  # noqa: F401
+from mcbin import (PATIENCE, Client, Closed, Op, parse, poll, response, scaled, scram_secret)
 
-BUILD = os.path.abspath(os.environ.get("HG_BUILD", "build"))
-HEADGATE = os.path.join(BUILD, "headgate")
-HEADGATECTL = os.path.join(BUILD, "headgatectl")
 SANITIZER = re.compile(rb"(ERROR: \w*Sanitizer|runtime error:|WARNING: ThreadSanitizer)")
 
 
-def memory_factor():
-    """How much more memory than usual a build with sanitizers takes: bounds are multiplied by it."""
-    linked = subprocess.run(["ldd", HEADGATE], capture_output=True, text=True).stdout
-    return 12 if "libtsan" in linked else 2 if "libasan" in linked else 1
+class _Ports:
+    """Ports of 20000 and up, which the kernel gives to nobody, each handed out once. Processes that
+    run beside each other share a file; who has a lock on the byte of a port has the port, until it
+    ends."""
+
+    FIRST, COUNT = 20000, 12000
+
+    def __init__(self):
+        self.path = os.path.join(tempfile.gettempdir(), "headgate-tests-%d.ports" % os.geteuid())
+        self.file = None
+        self.mine = set()
+        self.lock = threading.Lock()
+
+    def take(self, free):
+        """A port for which free(port) is true."""
+        with self.lock:
+            if self.file is None:
+                self.file = open(self.path, "ab")
+            for _ in range(2000):
+                port = self.FIRST + struct.unpack(">H", os.urandom(2))[0] % self.COUNT
+                if port not in self.mine and self._locked(port) and free(port):
+                    self.mine.add(port)
+                    return port
+        raise RuntimeError("no free port")
+
+    def _locked(self, port):
+        try:
+            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            return True
+        except OSError:
+            return False
+
+
+_ports = _Ports()
 
 
 def free_port(host="127.0.0.1"):
-    """A port nobody listens on now. Outside of the range the kernel gives to clients."""
+    """A port nobody listens on now, and no test beside this one asks for."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for _ in range(200):
-        port = 20000 + struct.unpack(">H", os.urandom(2))[0] % 12000
+
+    def free(port):
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             try:
                 probe.bind((host, port))
-                return port
+                return True
             except OSError:
-                continue
-    raise RuntimeError("no free port on " + host)
+                return False
+    return _ports.take(free)
 
 
 def answers(address, tls=None):
@@ -141,14 +170,14 @@ class Process:
             fields = stat.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def wait(self, timeout=15.0):
+    def wait(self, timeout=PATIENCE):
         return self.child.wait(scaled(timeout))
 
     def kill(self):
         """End it whatever its state, and reap it."""
         if self.alive():
             self.child.kill()
-        self.child.wait(scaled(10))
+        self.child.wait(scaled(PATIENCE))
         self.log.close()
 
 
@@ -197,7 +226,7 @@ class Memcached:
             if os.geteuid() == 0:
                 argv += ["-u", "root"]
             self.process = Process(argv, self.directory, "memcached")
-            deadline = time.monotonic() + scaled(5)
+            deadline = time.monotonic() + scaled(PATIENCE)
             while self.process.alive() and time.monotonic() < deadline:
                 if is_pid(self.address, self.process.pid, self.tls.client if self.tls else None):
                     return self
@@ -271,7 +300,7 @@ class Headgate:
     and state_file are added when absent. `users` is the content of the users file, or None."""
 
     def __init__(self, config=None, users=None, listen=None, wait=True, wrapper=(), env=None,
-                 start_timeout=10.0):
+                 start_timeout=PATIENCE):
         self.directory = temporary_directory("hg-e2e-")
         self.config = dict(config or {})
         self.wrapper = list(wrapper)
@@ -351,7 +380,7 @@ class Headgate:
     def stderr(self):
         return self.process.stderr().decode("utf-8", "replace")
 
-    def client(self, timeout=5.0, bucket=None):
+    def client(self, timeout=PATIENCE, bucket=None):
         client = Client(self.address, timeout)
         if bucket is not None:
             frame = client.select(bucket)
@@ -363,7 +392,7 @@ class Headgate:
         return headgatectl(*(["-u", user] if user else []), *args, server=self.where, check=check,
                            stdin=stdin, env=env)
 
-    def terminate(self, timeout=15.0, check=True):
+    def terminate(self, timeout=PATIENCE, check=True):
         """SIGTERM and wait; with check, the exit code is 0 and no sanitizer complained."""
         if self.process.alive():
             self.process.signal(signal.SIGTERM)
@@ -401,7 +430,7 @@ def headgatectl(*args, server=None, check=True, stdin=None, env=None):
     argv = [HEADGATECTL, *(["-s", server] if server else []), *args]
     full = dict(os.environ)
     full.update(env or {})
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=scaled(20), input=stdin,
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=scaled(PATIENCE), input=stdin,
                           env=full)
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
     if check:
@@ -586,7 +615,7 @@ class FakeBackend:
 def describe_config():
     """What --describe-config prints."""
     done = subprocess.run([HEADGATE, "--describe-config"], capture_output=True, text=True,
-                          timeout=scaled(10))
+                          timeout=scaled(PATIENCE))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,7 +7,7 @@ import shutil
 import socket
 import time
 
-from mcbin import scaled
+from mcbin import PATIENCE, scaled
 from servers import BUILD, Memcached, Process, temporary_directory
 
 SLOWSTORE = os.path.join(BUILD, "tests", "lib", "slowstore")
@@ -29,12 +29,12 @@ class SlowStore:
             argv += ["--slow-prefix", prefix, "--slow-ms", str(ms)]
         self.process = Process(argv, self.directory, "slowstore")
         self.port, control = self._ports()
-        self.control = socket.create_connection(("127.0.0.1", control), timeout=scaled(5))
+        self.control = socket.create_connection(("127.0.0.1", control), timeout=scaled(PATIENCE))
         self.control.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.replies = self.control.makefile("r", encoding="latin-1")
 
     def _ports(self):
-        deadline = time.monotonic() + scaled(5)
+        deadline = time.monotonic() + scaled(PATIENCE)
         while time.monotonic() < deadline:
             said = re.search(rb"listening (\d+) control (\d+)\n", self.process.stderr())
             if said:
