@@ -47,8 +47,11 @@ MARKS = (
     "patient(seconds): may take longer than other tests before it is given up")
 BOUND_S = 120  # of each part of a test: its setup, itself, its end
 
-# The suites that take longest, the longest first: in several processes they begin first.
-LONGEST = ()
+# What takes longest in one process, the longest first: in several processes these begin first.
+LONGEST = ("test_redis_hostile", "test_redis_cluster", "test_tls_upstreams", "test_restart",
+           "test_tls.py", "test_top", "test_reload", "test_http_hostile", "test_chaos",
+           "test_reconnects_are_spread", "test_bindevict", "[cluster", "test_hotkeys",
+           "test_semantics", "test_hbase", "test_load_open", "test_failures")
 
 
 def pytest_configure(config):

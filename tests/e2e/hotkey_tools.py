@@ -18,6 +18,7 @@ TYPES = ("ALL", "INSERT", "DELETE", "UPDATE", "QUERY")
 COLUMNS = {"TENANT", "TABLE", "SVR_IP", "SVR_PORT", "HOTKEY", "HOTKEY_TYPE", "HOTKEY_FREQ", "ERROR",
            "THROTTLE_PERCENT", "REJECTED"}
 PARAM = "tenant.%s.%s"
+PASSWORD = {"HEADGATE_PASSWORD": "pw"}
 STORES = ("embedded", "embedded2", "memcached", "redis")
 
 
@@ -49,6 +50,10 @@ def tenant(name, threshold=0, control="step", **options):
 def set_param(client, bucket, option, value):
     frame = client.call(Op.SET_PARAM, PARAM % (bucket, option), str(value))
     assert frame.status == 0, show(frame)
+
+
+def ctl(daemon, *args, user="admin", check=True):
+    return daemon.ctl(*args, user=user, env=PASSWORD, check=check)
 
 
 # ---- views ----

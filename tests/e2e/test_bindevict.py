@@ -119,7 +119,7 @@ def test_one_culprit_is_held_back_and_let_go(threads):
         it.let_loose("culprit")
         # It does hold the slots, until it is evicted.
         poll(lambda: it.store.stats()["shop:%s.in_service" % CULPRIT.decode()] >= 0.8 * TICKETS,
-             SETTLE_S, what="a culprit with 80 % of the slots")
+             within=SETTLE_S, what="a culprit with 80 % of the slots")
         it.load.run(it.since + SETTLE_S + LATE_S - time.monotonic())
         it.check_innocents(2.0)
         check_one_in_x(it, threads)
@@ -132,10 +132,10 @@ def test_one_culprit_is_held_back_and_let_go(threads):
         it.store.slow("shop:" + CULPRIT.decode(), INNOCENT_MS)
         tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 200,
                                         "bind_eviction_target_conn_pct": 100})
-        poll(lambda: it.x() <= 80, 60, what="X of at most 80")
+        poll(lambda: it.x() <= 80, within=60, what="X of at most 80")
         tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 1})
         begun, x = time.monotonic(), it.x()
-        poll(lambda: it.x() == 0, 30, step=0.05, what="no throttle")
+        poll(lambda: it.x() == 0, within=30, step=0.05, what="no throttle")
         gone = time.monotonic()
         refused = statuses(it.load.select("culprit", begun, gone))[St.BIND_THROTTLE]
         assert refused <= threads * x * (x - 1) / 2 + 50, "%d refused at X = %d" % (refused, x)
@@ -217,11 +217,11 @@ def test_a_second_culprit_comes_later():
     """An entry says nothing of the other keys of its class: a later culprit is found all the same."""
     with scene({"culprit": CULPRIT, "second": SECOND}, calm=False) as it:
         it.let_loose("culprit")
-        poll(lambda: CULPRIT in it.throttles(), 5, what="the first throttle")
+        poll(lambda: CULPRIT in it.throttles(), within=5, what="the first throttle")
         it.load.run(0.5)
         it.let_loose("second")
         it.load.set_pause("second", 0.0)
-        poll(lambda: SECOND in it.throttles(), 8, what="the second throttle")
+        poll(lambda: SECOND in it.throttles(), within=8, what="the second throttle")
         it.tickets_come_home()
 
 
@@ -317,7 +317,7 @@ def test_the_lever_empties_the_table():
     """A decrement of 10000 a second forgets everything within one."""
     with scene({"culprit": CULPRIT}, calm=False) as it:
         it.let_loose("culprit")
-        poll(lambda: CULPRIT in it.throttles(), 5, what="a throttle")
+        poll(lambda: CULPRIT in it.throttles(), within=5, what="a throttle")
         it.load.halt("culprit")
         it.load.run(1.0)
         x = it.x()
@@ -327,7 +327,7 @@ def test_the_lever_empties_the_table():
         fell = x - it.x()
         assert 1 <= fell <= lasted + 2, "X fell by %s in %.1f s without attempts" % (fell, lasted)
         tools.reload(it.daemon, server={"bind_eviction_decr_per_sec": 10000})
-        poll(lambda: not it.throttles(), 2, what="an empty table")
+        poll(lambda: not it.throttles(), within=2, what="an empty table")
 
 
 def test_clients_without_xerror():

@@ -225,7 +225,7 @@ def test_limit_raised_while_held_acts_within_one_tick():
             poll_until(flood, 2 * SLOT)
             set_bucket(boss, "shop", hard_limit=5000)
             changed = time.monotonic()
-            poll(lambda: len(flood.events) > 500, 3, what="the new limit at work")
+            poll(lambda: len(flood.events) > 500, within=3, what="the new limit at work")
         reached = next(e.when for i, e in enumerate(flood.events) if i >= 20) - changed
         assert reached < scaled(1.2 * SLOT + 0.1), "%.3f s until the new limit acted" % reached
         closed(flood.clients)
@@ -252,7 +252,7 @@ def test_capacity_changes_while_held():
             poll(lambda: len(flood.events) >= 2, what="first replies")
             set_node(boss, capacity=UNLIMITED)
             changed = time.monotonic()
-            poll(lambda: len(flood.events) > 200, 3, what="no capacity limit")
+            poll(lambda: len(flood.events) > 200, within=3, what="no capacity limit")
             reached = time.monotonic() - changed
             assert reached < scaled(1.2 * SLOT + 0.3), reached
             set_node(boss, capacity=100)

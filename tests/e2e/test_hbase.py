@@ -545,7 +545,7 @@ def test_time_to_live(families, row):
     found = dict(families_values(families, row))
     if time.monotonic() - start < 0.8:
         assert found == {"short:x": [b"gone soon"], "keep3:x": [b"stays"]}
-    mcbin.poll(lambda: families_values(families, row) == {"keep3:x": [b"stays"]}, timeout=6,
+    mcbin.poll(lambda: families_values(families, row) == {"keep3:x": [b"stays"]}, within=6,
                what="cell gone")
     assert time.monotonic() - start > 0.8
     assert families_values(families, row, "short") == {}
@@ -557,7 +557,7 @@ def families_values(rows, row, *columns):
 
 def test_what_is_past_its_time_is_not_there_for_changes(families, row):
     done(families.hput(row, cell("short:n", number(5)), cell("short:x", "a")))
-    mcbin.poll(lambda: families.hget(row) == [], timeout=6, what="row gone")
+    mcbin.poll(lambda: families.hget(row) == [], within=6, what="row gone")
     body = done(families.hincrement(row, {"short:n": 1}))
     assert values_of(body.cells) == {"short:n": [number(1)]}
     body = done(families.check(H.CHECK_AND_PUT, row, "short:x", "EQUAL", None,
@@ -571,7 +571,7 @@ def test_a_row_past_its_time_is_in_no_scan(family_daemon, families, row):
     else:
         scanned = lambda: done(families.scan(row, row + "\xff")).rows
     done(families.hput(row, cell("short:x", "1")))
-    mcbin.poll(lambda: len(scanned()) == 0, timeout=6, what="row out of the scan")
+    mcbin.poll(lambda: len(scanned()) == 0, within=6, what="row out of the scan")
 
 
 def test_versions_survive_a_restart():

@@ -1,4 +1,4 @@
-"""test_hotkeys_views - what operators and tenants see of hot keys, and the options that they set"""
+"""test_hotkeys_views - what operators and tenants see of hot keys"""
 # SPDX-License-Identifier: BSD-3-Clause
 
 import contextlib
@@ -8,15 +8,16 @@ import pytest
 
 import hotkey_tools as hot
 from credit_tools import admin, details, enter
-from hotkey_tools import (Heater, engine, heat_get, listed, next_epoch, poll, rows_of,
-                          rows_of_one_epoch, set_param, start, tenant, until_refused, wait_listed)
+from hotkey_tools import (PASSWORD, Heater, engine, heat_get, next_epoch, poll, rows_of,
+                          rows_of_one_epoch, start, tenant, wait_listed)
 from mcbin import Op, St, request, set_extras, show
 from servers import user_row
 from tablebin import Rows
 
-PASSWORD = {"HEADGATE_PASSWORD": "pw"}
+pytestmark = pytest.mark.threaded
 USERS = [user_row("plain", buckets={"shop": ["Read", "Write"]}),
          user_row("reader", buckets={"shop": ["Read"], "other": ["Read"]}),
+         user_row("watch", buckets={"shop": ["Read", "Stats"]}),
          user_row("both", buckets={"shop": ["Read", "Stats"], "other": ["Stats"]}),
          user_row("seer", buckets={"*": ["Stats"]})]
 
@@ -53,11 +54,14 @@ def tenants_in(client, view="hotkeys"):
 @pytest.mark.parametrize("view", ("hotkeys", "hotkeys global", "hotkeys history"))
 def test_own_tenant_only(daemon, boss, view):
     with keep_busy(daemon), enter(daemon, "plain") as plain, enter(daemon, "shop") as shop, \
-            enter(daemon, "both") as both, enter(daemon, "seer") as seer:
+            enter(daemon, "watch") as watch, enter(daemon, "both") as both, \
+            enter(daemon, "seer") as seer:
         poll(lambda: tenants_in(boss) == {"shop", "other"}, 10, what="rows of both tenants")
         assert plain.select("shop").status == both.select("shop").status == 0
+        assert watch.select("shop").status == 0
         assert poll(lambda: tenants_in(plain, view), 5) == {"shop"}, "without Stats its own"
         assert tenants_in(shop, view) == {"shop"}, "Stats on its own bucket"
+        assert tenants_in(watch, view) == {"shop"}, "Stats on the one bucket it may read"
         assert tenants_in(both, view) == {"shop", "other"}, "Stats on two buckets"
         assert tenants_in(seer, view) == {"shop", "other"}, "Stats everywhere"
         assert tenants_in(boss, view) == {"shop", "other"}
@@ -66,10 +70,34 @@ def test_own_tenant_only(daemon, boss, view):
         assert tenants_in(both, view + " other") == {"other"}
         assert tenants_in(seer, view + " shop") == {"shop"}
         for client, name, status in ((plain, "other", St.EACCESS), (shop, "other", St.EACCESS),
-                                     (plain, "nobody", St.EACCESS), (boss, "nobody", St.ENOENT)):
+                                     (watch, "other", St.EACCESS), (plain, "nobody", St.EACCESS),
+                                     (shop, "nobody", St.EACCESS), (boss, "nobody", St.ENOENT)):
             frames, last = client.stat_frames("%s %s" % (view, name))
             assert not frames and last.status == status, show(last)
             assert last.value, "it says why"
+
+
+def test_own_tenant_only_of_throttled_keys():
+    """Nor does anybody see another tenant's keys for their being throttled."""
+    tenants = [tenant(name, 20) for name in ("shop", "other")]
+    with start(tenants, users=USERS) as daemon, admin(daemon) as boss, \
+            Heater(enter(daemon, "shop"), [heat_get(b"mine")]), \
+            Heater(enter(daemon, "other"), [heat_get(b"theirs")]), \
+            enter(daemon, "shop") as client, enter(daemon, "watch") as watch:
+        for name in ("shop", "other"):
+            wait_listed(boss, name)
+        for view in ("hotkeys", "hotkeys global", "hotkeys history"):
+            assert tenants_in(client, view) <= {"shop"} and tenants_in(watch, view) <= {"shop"}
+        assert tenants_in(boss, "hotkeys history") == {"shop", "other"}
+        assert tenants_in(boss, "hotkeys history other") == {"other"}
+
+
+def test_who_sees_the_engine(daemon, boss):
+    with enter(daemon, "shop") as client:
+        frames, last = client.stat_frames("hotkey_engine")
+        assert not frames and last.status == St.EACCESS, show(last)
+    next_epoch(boss)
+    assert engine(boss)["epochs"] > 0
 
 
 def test_without_a_bucket(daemon, boss):
@@ -111,6 +139,59 @@ def test_columns(daemon, boss):
         assert (row["SVR_IP"], row["SVR_PORT"]) == ("127.0.0.1", daemon.port), row
         assert row["HOTKEY_FREQ"] > 0 and row["ERROR"] == 0, row
         assert row["THROTTLE_PERCENT"] == row["REJECTED"] == 0, row
+
+
+def test_rows_of_the_history(daemon, boss):
+    """A key of odd bytes that is read, one that is written: the rows of both, in their order."""
+    with enter(daemon, "shop") as client:
+        def act():
+            for _ in range(7):
+                client.call(Op.GET, b"a b\\\x01\xff\"")
+            client.set("written", "v")
+        rows = rows_of_one_epoch(boss, "shop", act)
+    assert hot.counts_of(rows) == {
+        ("ALL", "", 'a b\\\\\\x01\\xff"'): 7, ("QUERY", "", 'a b\\\\\\x01\\xff"'): 7,
+        ("ALL", "", "written"): 1, ("INSERT", "", "written"): 1}
+    for row in rows:
+        assert set(row) == hot.COLUMNS | {"EPOCH", "END", "TYPE"}
+        assert (row["TENANT"], row["TABLE"]) == ("shop", "")
+        assert (row["SVR_IP"], row["SVR_PORT"]) == daemon.address
+    epochs = [row["EPOCH"] for row in rows_of(boss, "hotkeys history")]
+    assert epochs == sorted(epochs)
+
+
+def test_a_listed_key_is_shown_until_it_is_released():
+    """Its percent goes down step by step while somebody looks all the time, and then it is gone."""
+    with start([tenant("shop", 20)], epoch_ms=300) as daemon, admin(daemon) as boss, \
+            enter(daemon, "shop") as client:
+        with Heater(enter(daemon, "shop"), [heat_get(b"hot")]):
+            wait_listed(boss, "shop")
+        percents = []
+
+        def released():
+            row = next((row for row in rows_of(client, "hotkeys global shop")
+                        if row["HOTKEY"] == "hot" and row["TYPE"] == "ALL"), None)
+            if row is not None:
+                percents.append(row["THROTTLE_PERCENT"])
+            return row is None
+        poll(released, what="the key has left the list")
+        down = percents[percents.index(max(percents)):]
+        assert down == sorted(down, reverse=True) and 10 in down, percents
+
+
+def test_a_bucket_made_and_deleted_while_epochs_end():
+    """Its namesake begins without rows, and epochs go on."""
+    with start([tenant("shop")], "embedded2", epoch_ms=300) as daemon, admin(daemon) as boss:
+        for _ in range(4):
+            boss.ok(Op.CREATE_BUCKET, b"brief", b'{"kv_hotkey_throttle_threshold":5}')
+            with admin(daemon, b"brief") as client:
+                assert rows_of(client, "hotkeys history brief") == []
+                poll(lambda: client.quiet(*[request(Op.GET, b"k")] * 100) and
+                     rows_of(client, "hotkeys history brief"), what="rows")
+                boss.ok(Op.DELETE_BUCKET, b"brief")
+        _, last = boss.stat_frames("hotkeys brief")
+        assert last.status == St.ENOENT, show(last)
+        next_epoch(boss, 2)
 
 
 def test_global_is_this_process(daemon, boss):
@@ -209,10 +290,6 @@ def test_escaped_tables_and_rows(daemon, boss):
 
 # ---- headgatectl ----
 
-def ctl(daemon, *args, user="admin", check=True):
-    return daemon.ctl(*args, user=user, env=PASSWORD, check=check)
-
-
 def test_ctl_text(daemon, boss):
     with enter(daemon, "shop") as client, enter(daemon, "other") as other:
         def shown():
@@ -221,7 +298,7 @@ def test_ctl_text(daemon, boss):
                          request(Op.SET, b"it", b"v", set_extras()))
             other.get(b"else")
             next_epoch(boss)
-            lines = ctl(daemon, "hotkeys").stdout.splitlines()
+            lines = hot.ctl(daemon, "hotkeys").stdout.splitlines()
             return lines if len(lines) == 7 else None
         lines = poll(shown, 30, what="one epoch with all of them")
     head = lines[0].split()
@@ -239,7 +316,7 @@ def test_ctl_text(daemon, boss):
 def test_ctl_json_and_filters(daemon, boss):
     with keep_busy(daemon), Heater(enter(daemon, "shop"), [hot.heat_set(b"of-shop")], 2):
         def rows(*args, user="admin"):
-            return json.loads(ctl(daemon, "--json", "hotkeys", *args, user=user).stdout)
+            return json.loads(hot.ctl(daemon, "--json", "hotkeys", *args, user=user).stdout)
         poll(lambda: len(rows()) == 5, 15, what="both tenants' rows")
         assert set(rows()[0]) == hot.COLUMNS
         assert {row["TENANT"] for row in rows("--tenant", "shop")} == {"shop"}
@@ -252,228 +329,9 @@ def test_ctl_json_and_filters(daemon, boss):
         history = rows("--history", "--tenant", "other", "--type", "all")
         assert set(history[0]) == hot.COLUMNS | {"EPOCH", "END"}
         assert [row["EPOCH"] for row in history] == sorted(row["EPOCH"] for row in history)
-        lines = ctl(daemon, "hotkeys", "--history").stdout.splitlines()
+        lines = hot.ctl(daemon, "hotkeys", "--history").stdout.splitlines()
         assert lines[0].split()[:3] == ["EPOCH", "END", "TENANT"]
-        done = ctl(daemon, "hotkeys", "--tenant", "other", user="shop", check=False)
+        done = hot.ctl(daemon, "hotkeys", "--tenant", "other", user="shop", check=False)
         assert done.returncode == 1 and done.stderr, done
-        done = ctl(daemon, "hotkeys", "--tenant", "nobody", check=False)
+        done = hot.ctl(daemon, "hotkeys", "--tenant", "nobody", check=False)
         assert done.returncode == 1 and "nobody" in done.stderr + done.stdout, done
-
-
-# ---- options ----
-
-OPTION = "kv_hotkey_throttle_threshold"
-
-
-def heater_on(daemon, name="shop", key=b"hot"):
-    return Heater(enter(daemon, name), [heat_get(key)], burst=12, every_s=0.02)
-
-
-@pytest.fixture
-def tuned():
-    """One tenant whose threshold is set at run time, with epochs of 200 ms."""
-    with start([tenant("shop", 0, "proportional")], "embedded2") as made:
-        yield made
-
-
-def all_pass(daemon, name="shop", key=b"hot", count=300):
-    """Every one of so many requests passes, on each worker."""
-    for client in enter(daemon, name, 3):
-        answers = client.quiet(*[request(Op.GET, key, opaque=n) for n in range(count)])
-        client.close()
-        assert len(answers) == count and {f.status for f in answers} <= {0, St.ENOENT}
-
-
-def is_refused(frame):
-    return frame.status == St.ETMPFAIL
-
-
-def one_refused(daemon, name="shop", key=b"hot"):
-    with enter(daemon, name) as client:
-        until_refused(lambda: client.get(key), is_refused, tries=20000)
-
-
-def test_threshold_at_run_time(tuned):
-    with heater_on(tuned) as heater, admin(tuned) as boss:
-        next_epoch(boss, 3)
-        assert heater.refused == 0 and listed(boss, "shop") == [], "0: ranked, never throttled"
-        assert rows_of(boss, "hotkeys shop")[0]["HOTKEY"] == "hot"
-        set_param(boss, "shop", OPTION, 20)
-        wait_listed(boss, "shop", at_least=50)
-        one_refused(tuned)
-        assert details(boss, "shop")[OPTION] == 20
-        # 0 stops enforcement at once: after its answer nothing is refused, and the list is emptied.
-        set_param(boss, "shop", OPTION, 0)
-        all_pass(tuned)
-        rejected = details(boss, "shop")["hotkey_rejected"]
-        next_epoch(boss, 2)
-        assert listed(boss, "shop") == []
-        assert details(boss, "shop")["hotkey_rejected"] == rejected > 0
-        # A threshold above what is asked for releases the key, too.
-        set_param(boss, "shop", OPTION, 20)
-        wait_listed(boss, "shop", at_least=50)
-        set_param(boss, "shop", OPTION, 10 ** 18)
-        poll(lambda: listed(boss, "shop") == [], 10, what="an empty list")
-        all_pass(tuned, count=50)
-
-
-@pytest.mark.parametrize("option, value, back", (("hotkey_mode", "off", "enforce"),
-                                                 ("hotkey_tracking", "false", "true")))
-def test_switched_off_at_run_time(tuned, option, value, back):
-    with heater_on(tuned), admin(tuned) as boss:
-        set_param(boss, "shop", OPTION, 20)
-        wait_listed(boss, "shop", at_least=50)
-        set_param(boss, "shop", option, value)
-        all_pass(tuned)
-        next_epoch(boss, 2)
-        assert listed(boss, "shop") == []
-        counted = details(boss, "shop")["hotkey_counted"]
-        next_epoch(boss, 2)
-        if option == "hotkey_tracking":
-            assert details(boss, "shop")["hotkey_counted"] == counted, "nothing is counted"
-            assert rows_of(boss, "hotkeys shop") == []
-        else:
-            assert details(boss, "shop")["hotkey_counted"] > counted, "still ranked"
-            assert rows_of(boss, "hotkeys shop")[0]["HOTKEY"] == "hot"
-        set_param(boss, "shop", option, back)
-        wait_listed(boss, "shop", at_least=50)
-        one_refused(tuned)
-
-
-def test_observe(tuned):
-    """Decides, lists and counts what it would have refused, and refuses nothing."""
-    with admin(tuned) as boss:
-        set_param(boss, "shop", "hotkey_mode", "observe")
-        set_param(boss, "shop", OPTION, 20)
-        with heater_on(tuned) as heater:
-            wait_listed(boss, "shop", at_least=50)
-            before = details(boss, "shop")["hotkey_would_reject"]
-            poll(lambda: details(boss, "shop")["hotkey_would_reject"] > before + 100, 10,
-                 what="refusals that were not")
-            assert heater.refused == 0
-            found = details(boss, "shop")
-            assert found["hotkey_rejected"] == found["outcomes"]["hot_key"] == 0
-            # They would be about the share that is shown, of what is admitted, which is all.
-            poll(lambda: [row for row in listed(boss, "shop", 75) if row["HOTKEY_FREQ"] >= 80], 10,
-                 what="a share of all")
-            set_param(boss, "shop", "hotkey_mode", "enforce")
-            one_refused(tuned)
-
-
-def test_control_at_run_time(tuned):
-    """step begins at ten percent, and goes on from where proportional was."""
-    with admin(tuned) as boss:
-        set_param(boss, "shop", "hotkey_control", "step")
-        set_param(boss, "shop", OPTION, 20)
-        with heater_on(tuned):
-            rows = wait_listed(boss, "shop")
-            assert rows[0]["THROTTLE_PERCENT"] % 10 == 0
-            set_param(boss, "shop", "hotkey_control", "proportional")
-            # 120 an epoch are offered and 20 allowed.
-            poll(lambda: [row for row in listed(boss, "shop") if 70 <= row["THROTTLE_PERCENT"] <= 90
-                          and row["HOTKEY_FREQ"] <= 30], 10, what="the proportional share")
-    assert details_after(tuned)["hotkey_control"] == "proportional"
-
-
-def details_after(daemon, name="shop"):
-    with admin(daemon) as boss:
-        return details(boss, name)
-
-
-SETTINGS = {OPTION: (77, "77"), "hotkey_mode": ("observe", "observe"),
-            "hotkey_control": ("step", "step"), "hotkey_tracking": (False, "false")}
-DEFAULTS = {OPTION: 0, "hotkey_mode": "enforce", "hotkey_control": "proportional",
-            "hotkey_tracking": True}
-
-
-def test_settings_survive_a_restart_and_can_be_unset(tuned):
-    def now():
-        found = details_after(tuned)
-        return {option: found[option] for option in DEFAULTS}
-    assert now() == DEFAULTS
-    with admin(tuned) as boss:
-        for option, (_, text) in SETTINGS.items():
-            set_param(boss, "shop", option, text)
-    want = {option: value for option, (value, _) in SETTINGS.items()}
-    assert now() == want
-    tuned.restart()
-    assert now() == want, "the state file keeps them"
-    with admin(tuned) as boss:
-        assert boss.call(Op.CONFIG_RELOAD).status == 0
-    assert now() == want, "a reload does not undo them"
-    ctl(tuned, "unset", "bucket", "shop", OPTION)
-    want[OPTION] = DEFAULTS[OPTION]
-    assert now() == want
-    ctl(tuned, "set", "bucket", "shop", OPTION + "=5", "hotkey_mode=off")
-    want.update({OPTION: 5, "hotkey_mode": "off"})
-    assert now() == want
-    ctl(tuned, "unset", "bucket", "shop")
-    assert now() == DEFAULTS
-    tuned.restart()
-    assert now() == DEFAULTS
-
-
-def test_reload(tuned):
-    """The file's options count from the reload on, those of the process too."""
-    def write(**options):
-        rows = [dict(row, **options) if row["name"] == "shop" else row
-                for row in tuned.config["tenants"]]
-        tuned.write_config(tenants=rows)
-    with heater_on(tuned), admin(tuned) as boss:
-        write(**{OPTION: 20})
-        assert boss.call(Op.CONFIG_RELOAD).status == 0
-        wait_listed(boss, "shop", at_least=50)
-        one_refused(tuned)
-        tuned.write_config(hotkey_epoch_ms=100)
-        assert boss.call(Op.CONFIG_RELOAD).status == 0
-        assert engine(boss)["epoch_ms"] == 100
-        poll(lambda: (next_epoch(boss), engine(boss)["last_length_us"])[1] < 180000, 10,
-             what="epochs of 100 ms")
-        write(**{OPTION: 0})
-        assert boss.call(Op.CONFIG_RELOAD).status == 0
-        all_pass(tuned)
-        write(**{OPTION: -1})
-        frame = boss.call(Op.CONFIG_RELOAD)
-        assert frame.status == St.EINVAL and OPTION.encode() in frame.value, show(frame)
-        assert details(boss, "shop")[OPTION] == 0, "what was in force stays"
-
-
-@pytest.mark.parametrize("option, value, words", (
-    (OPTION, "-1", (OPTION, "0 to 1000000000000000000")),
-    (OPTION, "many", (OPTION, "0 to 1000000000000000000")),
-    (OPTION, "1000000000000000001", (OPTION, "0 to 1000000000000000000")),
-    (OPTION, "1e3", (OPTION,)), (OPTION, "unlimited", (OPTION,)), (OPTION, " 5", (OPTION,)),
-    ("hotkey_mode", "on", ("hotkey_mode", "off, observe, enforce")),
-    ("hotkey_mode", "Enforce", ("hotkey_mode", "off, observe, enforce")),
-    ("hotkey_control", "fast", ("hotkey_control", "step, proportional")),
-    ("hotkey_tracking", "yes", ("hotkey_tracking", "true, false")),
-    ("hotkey_threshold", "5", ("accepted", OPTION, "hotkey_mode", "hotkey_tracking")),
-    (OPTION, "5\0", ("zero byte",)), (OPTION, "5" * 300, ("long",))))
-def test_bad_values(daemon, boss, option, value, words):
-    before = details(boss, "shop")
-    frame = boss.call(Op.SET_PARAM, hot.PARAM % ("shop", option), value)
-    assert frame.status == St.EINVAL, show(frame)
-    for word in words:
-        assert word.encode() in frame.value, show(frame)
-    after = details(boss, "shop")
-    assert {o: before[o] for o in DEFAULTS} == {o: after[o] for o in DEFAULTS}
-
-
-@pytest.mark.parametrize("option, value, accepted", (
-    ("hotkey_epoch_ms", 99, "100 to 60000"), ("hotkey_epoch_ms", 60001, "100 to 60000"),
-    ("hotkey_counters", 63, "64 to 8192"), ("hotkey_memory_bytes", "lots", "bytes")))
-def test_bad_values_in_the_file(tmp_path, option, value, accepted):
-    with start([tenant("shop")]) as daemon, admin(daemon) as boss:
-        daemon.write_config(**{option: value})
-        frame = boss.call(Op.CONFIG_RELOAD)
-        assert frame.status == St.EINVAL, show(frame)
-        assert option.encode() in frame.value and accepted.encode() in frame.value, show(frame)
-
-
-def test_who_may_tune(daemon, boss):
-    """Options of a tenant are its manager's; not any user's."""
-    with enter(daemon, "shop") as client:
-        frame = client.call(Op.SET_PARAM, hot.PARAM % ("shop", OPTION), "5")
-        assert frame.status == St.EACCESS, show(frame)
-    frame = boss.call(Op.SET_PARAM, hot.PARAM % ("nobody", OPTION), "5")
-    assert frame.status == St.ENOENT and b"no bucket" in frame.value, show(frame)

@@ -255,7 +255,7 @@ def test_without_intervals_there_is_no_list(daemon):
 
 def test_text_counts_by_intervals_too(farm):
     """The text protocol goes to memcached itself."""
-    report, _ = load(farm.servers(1)[0].where, "--protocol", "text", "-t", "0.5", "--rate", "300",
+    report, _ = load(farm.servers(1)[0].where, "--protocol", "text", "-n", "200", "--rate", "300",
                      "--keys", "50", "--hot-rate", "100", "--hot-key", "3", "--interval-ms", "100",
                      "--fill")
     total = report["total"]
@@ -274,7 +274,7 @@ def test_refused_ones_are_told_apart():
 
     fake = FakeBackend(handle)
     try:
-        report, _ = load(fake.where, "-t", "0.6", "--keys", "100", "--rate", "200", "--zipf", "0",
+        report, _ = load(fake.where, "-n", "240", "--keys", "100", "--rate", "200", "--zipf", "0",
                          "--hot-rate", "200", "--hot-key", "99", "--interval-ms", "100")
         intervals = report["total"]["intervals"]
         assert sums(intervals, "hot", "ok") == 0 and sums(intervals, "hot", "refused") > 20

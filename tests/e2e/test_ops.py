@@ -309,7 +309,7 @@ def test_sigterm_finishes_what_is_in_flight():
                 return False
             except OSError:
                 return True
-        poll(refused, 2, what="no more connections accepted")
+        poll(refused, within=2, what="no more connections accepted")
         assert client.recv(3).value == b"v"
         assert client.recv(3).value == b"v"
         with pytest.raises(Closed):
@@ -387,7 +387,7 @@ def test_embedded_store_survives(number):
             got = client.get(b"k1")
             assert (got.value, got.cas, got.extras) == (b"changed", cas, b"\0\0\0\x09")
             assert client.set(b"k1", b"x").cas > cas, "a CAS is never used again"
-            poll(lambda: client.get(b"short").status == St.ENOENT, 4, what="expiry after restart")
+            poll(lambda: client.get(b"short").status == St.ENOENT, within=4, what="expiry after restart")
 
 
 # ---- statistics ----

@@ -425,11 +425,11 @@ def test_expiry_is_that_of_redis(client, daemon, key):
 
 def test_what_expired_is_gone_on_both_sides(client, daemon, key):
     client.set(key, b"v", expiry=1)
-    poll(lambda: client.get(key).status == St.ENOENT, 4, what="the expiry")
+    poll(lambda: client.get(key).status == St.ENOENT, within=4, what="the expiry")
     assert daemon.server.command("EXISTS", key) == 0
     client.set(key, b"v", expiry=1000)
     daemon.server.command("PEXPIRE", key, 1)
-    poll(lambda: client.get(key).status == St.ENOENT, 4, what="the expiry by Redis")
+    poll(lambda: client.get(key).status == St.ENOENT, within=4, what="the expiry by Redis")
 
 
 # ---- counters ----

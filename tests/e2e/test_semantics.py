@@ -30,6 +30,11 @@ def stored(client, key):
     return frame.value
 
 
+# Seconds after which an item expires that is looked at before. memcached counts whole seconds of a
+# clock of its own, so a second may end at once.
+SOON = 3
+
+
 def gone(client, key):
     return lambda: client.get(key).status == St.ENOENT
 
@@ -176,9 +181,9 @@ def test_append_and_prepend(client, key):
 
 
 def test_append_keeps_the_expiry(client, key):
-    client.set(key, b"a", expiry=1)
+    client.set(key, b"a", expiry=SOON)
     assert client.call(Op.APPEND, key, b"b").status == 0
-    poll(gone(client, key), 4, what="expiry after append")
+    poll(gone(client, key), within=SOON + 3, what="expiry after append")
 
 
 # ---- delete ----
@@ -327,7 +332,7 @@ def test_counter_keeps_the_flags(client, key):
 
 def test_counter_created_with_expiry(client, key):
     counter(client.incr(key, 1, 5, expiry=1))
-    poll(gone(client, key), 4, what="expiry of a counter")
+    poll(gone(client, key), within=4, what="expiry of a counter")
 
 
 # ---- expiry ----
@@ -345,7 +350,7 @@ def test_expiry_relative_absolute_and_none(client, key):
     for tail in dead:
         assert client.get(key + tail).status == St.ENOENT, tail
     for tail in dies:
-        poll(gone(client, key + tail), 5, what="expiry %s" % tail.decode())
+        poll(gone(client, key + tail), within=5, what="expiry %s" % tail.decode())
     for tail in lives:
         assert client.get(key + tail).status == 0, tail
 
@@ -367,21 +372,21 @@ def test_expired_items_are_missing_for_everything(client, key):
 
 def test_touch(client, key):
     assert client.touch(key, 100).status == St.ENOENT
-    client.set(key, b"v", flags=6, expiry=1)
+    client.set(key, b"v", flags=6, expiry=SOON)
     frame = client.touch(key, 3600)
     assert frame.status == 0, show(frame)
     client.set(key + b":2", b"v", expiry=3600)
-    assert client.touch(key + b":2", 1).status == 0
-    poll(gone(client, key + b":2"), 4, what="the touched expiry")
+    assert client.touch(key + b":2", SOON).status == 0
+    poll(gone(client, key + b":2"), within=SOON + 3, what="the touched expiry")
     got = client.get(key)
     assert got.status == 0 and got.value == b"v" and got.extras == struct.pack(">I", 6)
 
 
 def test_touch_to_zero_means_never(client, key):
-    client.set(key, b"v", expiry=1)
-    client.set(key + b":1", b"v", expiry=1)
+    client.set(key, b"v", expiry=SOON)
+    client.set(key + b":1", b"v", expiry=SOON)
     assert client.touch(key, 0).status == 0
-    poll(gone(client, key + b":1"), 4, what="expiry")
+    poll(gone(client, key + b":1"), within=SOON + 3, what="expiry")
     assert client.get(key).status == 0
 
 
@@ -394,7 +399,7 @@ def test_gat(client, key, op, has_key):
     assert frame.status == 0 and frame.value == b"value", show(frame)
     assert frame.extras == struct.pack(">I", 11) and frame.key == (key if has_key else b"")
     assert frame.cas == put.cas or frame.cas
-    poll(gone(client, key), 4, what="the expiry of a get and touch")
+    poll(gone(client, key), within=4, what="the expiry of a get and touch")
 
 
 def test_quiet_gat(client, key):
@@ -492,14 +497,14 @@ def test_flush(client, key):
         client.set(name, b"v")
     assert client.call(Op.FLUSH).status == 0
     assert [client.get(name).status for name in names] == [St.ENOENT] * 30
-    poll(lasting(client, names), 3, what="sets after the flush that last")
+    poll(lasting(client, names), within=3, what="sets after the flush that last")
 
 
 def test_quiet_flush(client, key):
     client.set(key, b"v")
     assert client.quiet(request(Op.FLUSHQ), request(Op.GETQ, key)) == []
     names = [key + b":%d" % number for number in range(30)]
-    poll(lasting(client, names), 3, what="sets after the flush that last")
+    poll(lasting(client, names), within=3, what="sets after the flush that last")
 
 
 def test_flush_with_delay(target, client, key):
@@ -511,9 +516,9 @@ def test_flush_with_delay(target, client, key):
         return
     assert frame.status == 0, show(frame)
     assert client.get(key).status == 0, "a delayed flush acts later"
-    poll(gone(client, key), 5, what="the delayed flush")
+    poll(gone(client, key), within=5, what="the delayed flush")
     names = [key + b":%d" % number for number in range(30)]
-    poll(lasting(client, names), 4, what="sets after the delayed flush that last")
+    poll(lasting(client, names), within=4, what="sets after the delayed flush that last")
 
 
 # ---- the rest ----

@@ -552,7 +552,7 @@ def test_sessions_that_nobody_uses_end():
             assert rows.next(used).status == 0
             return rows.start(batch_rows=1).status == 0
 
-        mcbin.poll(others_ended, timeout=8, step=0.05, what="an idle session ended")
+        mcbin.poll(others_ended, within=8, step=0.05, what="an idle session ended")
         assert time.monotonic() - start > 0.8
         assert "session" in rows.next(sessions[1]).text
         assert rows.next(used).status == 0
