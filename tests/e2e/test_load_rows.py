@@ -186,6 +186,7 @@ def assert_late(intervals, field, measured):
     assert 0 <= sums(intervals, "hot", field) + sums(intervals, "other", field) - measured <= 4
 
 
+@pytest.mark.alone
 def test_a_key_turns_hot_and_cools(daemon):
     """At its second and until its second, at its rate, with everything counted once."""
     before = time.time() * 1000
@@ -218,7 +219,7 @@ def test_a_key_turns_hot_and_cools(daemon):
 
 @pytest.mark.parametrize("op,space", [("table_increment", "c"), ("hbase_put", "h"), ("touch", "k")])
 def test_what_is_done_to_the_hot_key(daemon, op, space):
-    report, _ = load(daemon.where, "-t", "0.5", "--keys", "100", "--fill", "--rate", "100",
+    report, _ = load(daemon.where, "-n", "300", "--keys", "100", "--fill", "--rate", "100",
                      "--table", "hot", "--hbase", "hot", "--mix", "get=1,table_get=1,hbase_get=1",
                      "--hot-rate", "500", "--hot-key", "7", "--hot-op", op, "--interval-ms", "1000")
     total = report["total"]
