@@ -178,7 +178,8 @@ MAY_BE_A_MISS = ("twice nothing", "a list of nothing")
 
 @pytest.mark.parametrize("kind", list(NONSENSE))
 def test_nonsense_costs_its_connection_only(real, kind):
-    with Pair(real, about(b"bad", NONSENSE[kind]), threads=2) as pair, \
+    with Pair(real, about(b"bad", NONSENSE[kind]), threads=2,
+              upstream={"reconnect_max_ms": 50}) as pair, \
             client_of(pair.daemon, timeout=5) as client:
         assert client.set(b"k", b"v").status == 0
         plain_set = lambda: client.set(b"bad", b"v")

@@ -112,7 +112,8 @@ def test_versions(gate, ca, version, name):
         assert client.get(b"version").value == name.encode()
         assert client.sock.version() == name
         cipher = client.sock.cipher()[0]
-        mine = "peer=127.0.0.1:%d " % client.sock.getsockname()[1]
+        client.noop()   # the server may not have seen the end of the handshake yet
+    mine = "peer=127.0.0.1:%d " % client.sock.getsockname()[1]
         row = [row for row in gate.connections() if mine in row][0]
         assert "tls=%s cipher=%s" % (name, cipher) in row
     assert any("tls=- cipher=-" in row for row in gate.connections())
@@ -367,15 +368,16 @@ def test_garbage(gate):
 
 
 def test_slow_handshakes_time_out(ca, shown):
-    with Gate(ca, shown, config={"tls_handshake_timeout_ms": 300}) as gate:
+    # Time enough for the one that does get through, on a busy machine too.
+    with Gate(ca, shown, config={"tls_handshake_timeout_ms": 2000}) as gate:
+        begun = time.monotonic()
         with connect_socket(gate.tls_address) as silent, \
                 connect_socket(gate.tls_address) as halfway, gate.secure() as client:
             _, _, outgoing = hello(ca)
             halfway.sendall(outgoing.read()[:50])
-            begun = time.monotonic()
             for sock in (silent, halfway):
                 assert_closed(sock)
-            assert 0.25 < time.monotonic() - begun < scaled(3)
+            assert 1.95 < time.monotonic() - begun < scaled(4)
             client.noop()  # who is through may be silent
             poll(lambda: gate.handshakes()["timed_out"] == 2, what="two timeouts")
         log = gate.stderr()
@@ -537,6 +539,7 @@ def asking(ca, auth):
 
 
 def whoami(gate, client):
+    client.noop()   # the server may not have seen the end of the handshake yet
     mine = "peer=127.0.0.1:%d " % client.sock.getsockname()[1]
     with gate.client() as root:
         root.login("root", "pw")
