@@ -1,0 +1,68 @@
+// cases - tests that are tables of rows: a failure names the case and the row
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A file that uses it has a `struct row` whose members `act` and `line` say what a row does and
+// where it stands, its rows in arrays, and a function that carries out those of one case. That
+// function says before each row where it is (cases_at), and when it is done (cases_over). Whatever
+// assertion fails in between, however deep, cases_tell then names the row.
+#ifndef CASES_H
+#define CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/attr.h"
+
+struct cases_case {
+    const char *name;
+    const void *rows;
+    unsigned count;
+};
+
+struct cases_place {
+    const struct cases_case *in; /* NULL: no case is being carried out */
+    unsigned row;                /* from 1; one more than there are: the end of the case */
+    int line;
+};
+
+static struct cases_place cases_place;
+
+static inline void cases_at(const struct cases_case *in, unsigned index, int line)
+{
+    cases_place = (struct cases_place){in, index + 1, line};
+}
+
+static inline void cases_over(void)
+{
+    cases_place.in = NULL;
+}
+
+/* cmocka's teardown, which it calls after a failure too. */
+static inline int cases_tell(void **state)
+{
+    (void)state;
+    if (cases_place.in == NULL)
+        return 0;
+    if (cases_place.row > cases_place.in->count)
+        print_message("# case '%s', behind its last row\n", cases_place.in->name);
+    else
+        print_message("# case '%s', row %u, line %d\n", cases_place.in->name, cases_place.row,
+                      cases_place.line);
+    cases_over();
+    return 0;
+}
+
+/* A cmocka test of the array `rows`, which `run` carries out. */
+#define CASE(run, rows)                                                                            \
+    {                                                                                              \
+        "t_" #rows, run, NULL, cases_tell, &(struct cases_case)                                    \
+        {                                                                                          \
+#rows, rows, (unsigned)HG_COUNT_OF(rows)                                               \
+        }                                                                                          \
+    }
+
+#endif
