@@ -59,10 +59,12 @@ static inline int cases_tell(void **state)
 /* A cmocka test of the array `rows`, which `run` carries out. */
 #define CASE(run, rows)                                                                            \
     {                                                                                              \
-        "t_" #rows, run, NULL, cases_tell, &(struct cases_case)                                    \
-        {                                                                                          \
-#rows, rows, (unsigned)HG_COUNT_OF(rows)                                               \
-        }                                                                                          \
+        "" #rows, run, NULL, cases_tell, CASES_ROWS(rows)                                          \
+    }
+#define CASES_ROWS(rows)                                                                           \
+    &(struct cases_case)                                                                           \
+    {                                                                                              \
+        "" #rows, rows, (unsigned)HG_COUNT_OF(rows)                                                \
     }
 
 #endif

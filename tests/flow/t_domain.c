@@ -410,7 +410,7 @@ NUMBER_OF(coming, pool_of(play, row->user)->block.coming)
 /* clang-format off */
 
 /* An idle connection goes to who asks, by another login on it, but not before its hold is over. */
-static const struct row moves_by_logging_in_anew[] = {
+static const struct row t_moves_by_logging_in_anew[] = {
     START_WITH_ONE(2, 4),
     MARK,
     ASK_WAITS(1, "k"),
@@ -434,7 +434,7 @@ static const struct row moves_by_logging_in_anew[] = {
 };
 
 /* Past its hold an idle connection is taken the moment somebody asks. */
-static const struct row is_stolen_at_once[] = {
+static const struct row t_is_stolen_at_once[] = {
     START_WITH_ONE(2, 4),
     PASS(300000), /* its user has no demand any more */
     MARK,
@@ -447,7 +447,7 @@ static const struct row is_stolen_at_once[] = {
 };
 
 /* A busy one is drained first: it takes nothing new, and moves when the last answer has come. */
-static const struct row moves_only_when_empty[] = {
+static const struct row t_moves_only_when_empty[] = {
     START_WITH_ONE(2, 4),
     ASK(0, "busy0"),
     ASK(0, "busy1"),
@@ -482,7 +482,7 @@ static const struct row moves_only_when_empty[] = {
 
 /* A server that does not answer keeps a connection from its next user for a bounded time; a call
    that must use this connection waits that long, too. */
-static const struct row a_drain_that_takes_too_long_is_given_back[] = {
+static const struct row t_a_drain_that_takes_too_long_is_given_back[] = {
     START_WITH_ONE(2, 4),
     ASK(0, "busy"),
     PASS(20000),
@@ -509,7 +509,7 @@ static const struct row a_drain_that_takes_too_long_is_given_back[] = {
 };
 
 /* A call that waits for its client's earlier one on a connection that goes to another pool. */
-static const struct row bound_to_a_connection_that_moves[] = {
+static const struct row t_bound_to_a_connection_that_moves[] = {
     START_WITH_ONE(2, 4),
     ASK(0, "busy"),
     PASS(20000),
@@ -531,7 +531,7 @@ static const struct row bound_to_a_connection_that_moves[] = {
 
 /* The server refuses one user: this user's calls fail at once, later ones too; the others are not
    concerned. After a while the login is tried again. */
-static const struct row a_refused_login_hurts_its_own_only[] = {
+static const struct row t_a_refused_login_hurts_its_own_only[] = {
     START(2, 2, 4, REFUSES("u1")),
     ASK(0, "good0"),
     ANSWER("good0"),
@@ -568,7 +568,7 @@ static const struct row a_refused_login_hurts_its_own_only[] = {
 };
 
 /* A new password is tried at once. */
-static const struct row another_password[] = {
+static const struct row t_another_password[] = {
     START(1, 2, 4, REFUSES("boss"), .own_user = "boss"),
     ASK(OWN, "first"),
     UNTIL_DONE("first", DENIED),
@@ -587,7 +587,7 @@ static const struct row another_password[] = {
 };
 
 /* A user with a connection from before is served by it, and waits no longer than for it. */
-static const struct row refused_with_a_connection_left[] = {
+static const struct row t_refused_with_a_connection_left[] = {
     START(1, 4, 1),
     ASK(0, "busy"),
     SETTLE,
@@ -612,7 +612,7 @@ static const struct row refused_with_a_connection_left[] = {
 };
 
 /* A user who cannot log in does not stand in the line before one who can. */
-static const struct row refused_ones_are_passed_by[] = {
+static const struct row t_refused_ones_are_passed_by[] = {
     START(3, 1, 1, REFUSES("u1")),
     ASK(0, "busy"),
     SETTLE,
@@ -629,7 +629,7 @@ static const struct row refused_ones_are_passed_by[] = {
 };
 
 /* A cancelled waiter, and one whose time is over, leave no trace: nothing moves for them. */
-static const struct row nothing_moves_for_who_has_left[] = {
+static const struct row t_nothing_moves_for_who_has_left[] = {
     START(3, 1, 4, .queue_ms = 15),
     ASK(0, "busy"),
     SETTLE,
@@ -651,7 +651,7 @@ static const struct row nothing_moves_for_who_has_left[] = {
 #define ROUND(user_, key_, accepted_)                                                              \
     PASS(300000), ASK(user_, key_), ANSWER(key_), UNTIL_DONE(key_, NONE), ACCEPTED(accepted_),     \
         LIVE(1)
-static const struct row no_second_login[] = {
+static const struct row t_no_second_login[] = {
     START_WITH_ONE(2, 4),
     TAKE_ONE_LOGIN,
     ROUND(1, "k1", 2),
@@ -666,7 +666,7 @@ static const struct row no_second_login[] = {
 };
 
 /* A second login that is not answered is a connect that takes too long. */
-static const struct row a_login_takes_too_long[] = {
+static const struct row t_a_login_takes_too_long[] = {
     START(2, 1, 4, .connect_ms = 50),
     ASK(0, "first"),
     ANSWER("first"),
@@ -683,7 +683,7 @@ static const struct row a_login_takes_too_long[] = {
 };
 
 /* A connection that nobody uses is closed, and the planner forgets who used it. */
-static const struct row idle_ones_are_collected[] = {
+static const struct row t_idle_ones_are_collected[] = {
     START(3, 4, 4, .idle_s = 2),
     ASK(0, "k0"),
     ANSWER("k0"),
@@ -708,7 +708,7 @@ static const struct row idle_ones_are_collected[] = {
 /* A server whose connections all wait unusually long, and of which another one was tried, gets no
    further one of the same user for a while; another user may try one too, but two users do not try
    at a time. */
-static const struct row stuck[] = {
+static const struct row t_stuck[] = {
     START(3, 8, 1),
     TRY_IN_VAIN,
     ASK(0, "a"),
@@ -736,7 +736,7 @@ static const struct row stuck[] = {
 };
 
 /* While the server is out nothing moves and the quotas stay; then all is as it was. */
-static const struct row the_breaker_freezes[] = {
+static const struct row t_the_breaker_freezes[] = {
     START_WITH_ONE(2, 4),
     ASK(0, "busy"),
     PASS(30000),
@@ -762,7 +762,7 @@ static const struct row the_breaker_freezes[] = {
 };
 
 /* The server is back but does not let in the user who asks: the others need not wait. */
-static const struct row a_refused_probe_is_an_answer[] = {
+static const struct row t_a_refused_probe_is_an_answer[] = {
     START_WITH_ONE(2, 4),
     STOP_SERVER,
     ASK(0, "down"),
@@ -829,23 +829,23 @@ static void t_refused_logins_back_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(run_case, moves_by_logging_in_anew),
-        CASE(run_case, is_stolen_at_once),
-        CASE(run_case, moves_only_when_empty),
-        CASE(run_case, a_drain_that_takes_too_long_is_given_back),
-        CASE(run_case, bound_to_a_connection_that_moves),
-        CASE(run_case, a_refused_login_hurts_its_own_only),
-        CASE(run_case, another_password),
-        CASE(run_case, refused_with_a_connection_left),
-        CASE(run_case, refused_ones_are_passed_by),
-        CASE(run_case, nothing_moves_for_who_has_left),
+        CASE(run_case, t_moves_by_logging_in_anew),
+        CASE(run_case, t_is_stolen_at_once),
+        CASE(run_case, t_moves_only_when_empty),
+        CASE(run_case, t_a_drain_that_takes_too_long_is_given_back),
+        CASE(run_case, t_bound_to_a_connection_that_moves),
+        CASE(run_case, t_a_refused_login_hurts_its_own_only),
+        CASE(run_case, t_another_password),
+        CASE(run_case, t_refused_with_a_connection_left),
+        CASE(run_case, t_refused_ones_are_passed_by),
+        CASE(run_case, t_nothing_moves_for_who_has_left),
         cmocka_unit_test(t_refused_logins_back_off),
-        CASE(run_case, no_second_login),
-        CASE(run_case, a_login_takes_too_long),
-        CASE(run_case, idle_ones_are_collected),
-        CASE(run_case, stuck),
-        CASE(run_case, the_breaker_freezes),
-        CASE(run_case, a_refused_probe_is_an_answer),
+        CASE(run_case, t_no_second_login),
+        CASE(run_case, t_a_login_takes_too_long),
+        CASE(run_case, t_idle_ones_are_collected),
+        CASE(run_case, t_stuck),
+        CASE(run_case, t_the_breaker_freezes),
+        CASE(run_case, t_a_refused_probe_is_an_answer),
     };
     hg_log_set_level(HG_LOG_ERROR);
     return cmocka_run_group_tests_name("domain", tests, NULL, NULL);
