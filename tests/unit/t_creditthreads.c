@@ -15,11 +15,13 @@
 #include "base/prng.h"
 #include "core/credittick.h"
 #include "core/held.h"
+#include "patience.h"
 
 #define WORKERS 4
 #define BUCKETS 3
 #define CONNS   12 // a worker and bucket, at most
 #define SLOTS   4096
+#define SPINS   20000 // for one that runs; after that it probably does not
 
 struct worker {
     pthread_t thread;
@@ -122,7 +124,7 @@ static bool request(struct worker *worker, uint32_t b)
     }
     worker->held[b]++;
     if (hg_prng_below(&worker->dice, 4) == 0)
-        sched_yield(); // anything may happen between the verdict and its publication
+        patience_nap(); // anything may happen between the verdict and its publication
     held = held_of(worker, b);
     take_advice(worker->index, b,
                 hg_held_publish(&node, &buckets[b], worker->index, &held, &charge));
@@ -219,8 +221,7 @@ static void start(void)
 
 static void wait_until_all_sleep(void)
 {
-    while (atomic_load(&awake) != 0)
-        sched_yield();
+    PATIENCE_UNTIL(atomic_load(&awake) == 0, patience_nap());
 }
 
 static void stop(void)
@@ -298,12 +299,12 @@ static void test_small_limits_are_fought_over(void **state)
 
 static _Atomic uint32_t go, ready;
 
-/* Without sleeping, so that both threads are as close in time as they can be. */
+/* Without sleeping while the other runs, so that both are as close in time as they can be. */
 static void spin_until(const _Atomic uint32_t *word, uint32_t value)
 {
     for (uint32_t n = 1; atomic_load(word) != value; n++)
-        if (n % 2000 == 0)
-            sched_yield();
+        if (n % SPINS == 0)
+            patience_nap();
 }
 
 /* The advice is not what this is about, but there is nobody else to poke. */

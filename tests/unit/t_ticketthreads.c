@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +20,11 @@
 #include "base/prng.h"
 #include "core/ticket.h"
 #include "core/ticketline.h"
+#include "patience.h"
 
 #define WORKERS_MAX 10
 #define CONNS_MAX   8
+#define SPINS       20000 // for one that runs; after that it probably does not
 #define WATCHDOG_US 30000000 // without progress; a hang, however slow the machine is
 
 enum conn_state { CONN_IDLE, CONN_WAITS, CONN_RUNS, CONN_STRANDED };
@@ -126,7 +127,7 @@ static void arrive(struct worker *worker, struct conn *conn)
         return;
     }
     if (hg_prng_below(&worker->dice, 8) == 0)
-        sched_yield(); // anything may happen between the look and the bit
+        patience_nap(); // anything may happen between the look and the bit
     conn->waiter.since_us = conn->waiter.came_us = worker->now_us;
     conn->waiter.deadline_us = worker->now_us + (hurries ? 30 : 100000000);
     conn->waiter.cost = (uint32_t)hg_prng_below(&worker->dice, 6);
@@ -217,7 +218,7 @@ static void *work(void *arg)
             serve(worker);
         busy = turn(worker);
         if (hg_prng_below(&worker->dice, 64) == 0)
-            sched_yield();
+            patience_nap();
     }
     return NULL;
 }
@@ -295,7 +296,7 @@ static void wait_until_all_sleep(struct hg_prng *dice, uint32_t sizes)
     while (atomic_load(&awake) != 0) {
         if (sizes > 0)
             poke(hg_ticket_resize(&holder, (int64_t)hg_prng_below(dice, sizes)));
-        sched_yield();
+        patience_nap();
         if (hangs(&seen, &since_us)) {
             print_state();
             fail_msg("no progress");
@@ -445,12 +446,12 @@ static void test_sizes_change_meanwhile(void **state)
 static _Atomic uint32_t go, ready;
 static uint32_t named_by_put; // by `ready`
 
-/* Without sleeping, so that both threads are as close in time as they can be. */
+/* Without sleeping while the other runs, so that both are as close in time as they can be. */
 static void spin_until(const _Atomic uint32_t *word, uint32_t value)
 {
     for (uint32_t n = 1; atomic_load(word) != value; n++)
-        if (n % 2000 == 0)
-            sched_yield();
+        if (n % SPINS == 0)
+            patience_nap();
 }
 
 static void spin(uint32_t times)

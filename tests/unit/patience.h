@@ -1,0 +1,88 @@
+// patience - how tests wait: with a bound, and without keeping the cores from those waited for
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What must happen is waited for as long as the slowest machine may take: 30 s, times
+// HG_TEST_SCALE. Only a test that fails anyway waits that long.
+#ifndef PATIENCE_H
+#define PATIENCE_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PATIENCE_US 30000000u
+
+/* HG_TEST_SCALE, at least 1. */
+static inline uint64_t patience_scale(void)
+{
+    const char *text = getenv("HG_TEST_SCALE");
+    long n = text == NULL ? 1 : atol(text);
+    return n < 1 ? 1 : (uint64_t)n;
+}
+
+/* When to give up what is waited for from now on. */
+static inline uint64_t patience_end_us(void)
+{
+    return hg_now_us() + PATIENCE_US * patience_scale();
+}
+
+/* Lets the others have the core. A thread that yields instead uses up its share of a busy machine,
+   and is late when its turn has come. */
+static inline void patience_nap(void)
+{
+    nanosleep(&(struct timespec){0, 20000}, NULL);
+}
+
+/* Does `step` until the condition holds; fails the test, with the condition in words, when patience
+   is at its end. */
+#define PATIENCE_UNTIL(condition, step)                                                            \
+    do {                                                                                           \
+        PATIENCE_WHILE(!(condition))                                                               \
+        {                                                                                          \
+            step;                                                                                  \
+        }                                                                                          \
+    } while (0)
+
+/* A loop that fails the test when patience is at its end. */
+#define PATIENCE_WHILE(condition)                                                                  \
+    for (uint64_t patience_end_us_ = patience_end_us(); (condition);                               \
+         PATIENCE_CHECK(patience_end_us_, #condition))
+
+/* Fails the test when it is later than `end_us` and this still holds. */
+#define PATIENCE_CHECK(end_us, what)                                                               \
+    ((void)(hg_now_us() > (end_us)                                                                 \
+                ? (print_error("waited too long while: %s\n", what), _fail(__FILE__, __LINE__))    \
+                : (void)0))
+
+/* For what blocks and cannot look at the clock: ends the process with a message when the time is
+   over, unless patience_alarm_off comes before. */
+static const char *patience_alarm_text;
+
+static inline void patience_on_alarm(int signal)
+{
+    static const char before[] = "waited too long for: ";
+    (void)signal;
+    ssize_t n = write(STDERR_FILENO, before, sizeof before - 1);
+    n += write(STDERR_FILENO, patience_alarm_text, strlen(patience_alarm_text));
+    n += write(STDERR_FILENO, "\n", 1);
+    _exit(n > 0 ? 1 : 2);
+}
+
+static inline void patience_alarm(const char *what)
+{
+    patience_alarm_text = what;
+    signal(SIGALRM, patience_on_alarm);
+    alarm((unsigned)(PATIENCE_US / 1000000 * patience_scale()));
+}
+
+static inline void patience_alarm_off(void)
+{
+    alarm(0);
+}
+
+#endif
