@@ -18,16 +18,9 @@
 
 #include "base/clock.h"
 #include "proto/keyslot.h"
+#include "../unit/patience.h"
 
 #define NODE_TIMEOUT_MS 1000
-#define PATIENCE_US     30000000 /* a cluster of six processes on a busy machine */
-
-static uint64_t patience_end(void)
-{
-    const char *text = getenv("HG_TEST_SCALE");
-    long scale = text == NULL ? 1 : atol(text);
-    return hg_now_us() + PATIENCE_US * (uint64_t)(scale < 1 ? 1 : scale);
-}
 
 /* Looks, 5 ms apart, in which all must agree: one message that is on its way may undo what they
    have just agreed on. */
@@ -35,12 +28,7 @@ static uint64_t patience_end(void)
 
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
-        uint64_t end_ = patience_end();                                                            \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > end_)                                                                \
-                fail_msg("still not: %s", #condition);                                             \
-            poll(NULL, 0, 5);                                                                      \
-        }                                                                                          \
+        PATIENCE_UNTIL(condition, poll(NULL, 0, 5));                                               \
     } while (0)
 
 static uint16_t free_port(void)

@@ -98,17 +98,14 @@ void bench_turn(struct bench *bench)
     }
 }
 
-/* HG_TEST_SCALE stretches every bound. */
 uint64_t bench_scale(void)
 {
-    const char *text = getenv("HG_TEST_SCALE");
-    long n = text == NULL ? 1 : atol(text);
-    return n < 1 ? 1 : (uint64_t)n;
+    return patience_scale();
 }
 
 uint64_t bench_deadline(void)
 {
-    return hg_now_us() + 5000000 * bench_scale();
+    return patience_end_us();
 }
 
 void bench_for(struct bench *bench, uint64_t us)

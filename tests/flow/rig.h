@@ -21,6 +21,7 @@
 #include "io/mailbox.h"
 #include "io/out.h"
 #include "proto/status.h"
+#include "../unit/patience.h"
 
 /* A worker's own things. */
 struct rig {
@@ -57,7 +58,8 @@ enum hg_submit note_submit(struct note *note, struct rig *rig);
 /* Order counters start again. */
 void note_reset_order(void);
 
-/* Turns the loop and pumps the fakes until the condition holds; fails the test after 5 s. */
+/* Turns the loop and pumps the fakes until the condition holds; fails the test when patience is at
+ * its end. */
 struct bench {
     struct rig *rigs[2];
     struct fake *fakes[4];
@@ -68,12 +70,7 @@ uint64_t bench_deadline(void);
 uint64_t bench_scale(void);
 #define BENCH_UNTIL(bench, condition)                                                              \
     do {                                                                                           \
-        uint64_t deadline_ = bench_deadline();                                                     \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > deadline_)                                                           \
-                fail_msg("still not: %s", #condition);                                             \
-            bench_turn(bench);                                                                     \
-        }                                                                                          \
+        PATIENCE_UNTIL(condition, bench_turn(bench));                                              \
     } while (0)
 /* Turns for so many microseconds: for what must NOT happen. */
 void bench_for(struct bench *bench, uint64_t us);

@@ -49,8 +49,8 @@ static inline struct reply scene_expect(struct scene *scene, uint8_t opcode, uin
 /* Sends what the client has collected, whole, and lets the worker look at it. */
 static inline void scene_send(struct scene *scene)
 {
-    while (!client_send(&scene->client))
-        stage_run(&scene->stage);
+    PATIENCE_WHILE(!client_send(&scene->client))
+    stage_run(&scene->stage);
     stage_run(&scene->stage);
 }
 

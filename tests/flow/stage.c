@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +31,7 @@ void stage_advance(uint64_t us)
 
 uint64_t stage_deadline(void)
 {
-    const char *text = getenv("HG_TEST_SCALE");
-    long scale = text == NULL ? 1 : atol(text);
-    return hg_now_us() + 5000000 * (uint64_t)(scale < 1 ? 1 : scale);
+    return patience_end_us();
 }
 
 /* ---- buckets and directories ---- */
@@ -353,7 +350,7 @@ void stage_run(struct stage *stage)
 void stage_wait(struct stage *stage)
 {
     if (stage->threads)
-        sched_yield();
+        patience_nap();
     else
         stage_turn(stage);
 }

@@ -25,6 +25,7 @@
 #include "front/worker.h"
 #include "proto/hello.h"
 #include "proto/status.h"
+#include "../unit/patience.h"
 
 #define STAGE_WORKERS 2
 #define STAGE_BUCKETS 8
@@ -138,15 +139,10 @@ const char *reply_text(const struct reply *reply);
 
 /* HG_TEST_SCALE stretches every bound. */
 uint64_t stage_deadline(void);
-/* Polls until the condition holds, for at most some seconds. */
+/* Polls until the condition holds; fails the test when patience is at its end. */
 #define STAGE_UNTIL(stage, condition)                                                              \
     do {                                                                                           \
-        uint64_t deadline_ = stage_deadline();                                                     \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > deadline_)                                                           \
-                fail_msg("still not: %s", #condition);                                             \
-            stage_wait(stage);                                                                     \
-        }                                                                                          \
+        PATIENCE_UNTIL(condition, stage_wait(stage));                                              \
     } while (0)
 /* A turn by hand, or a moment for the threads. */
 void stage_wait(struct stage *stage);

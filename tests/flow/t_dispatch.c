@@ -370,8 +370,8 @@ static void test_multiget_faults_as_misses(void **state)
     client_add_op(&s.client, HG_OPCODE_DELETEQ, "d", 4);
     client_add_op(&s.client, HG_OPCODE_NOOP, NULL, 5);
     scene_send(&s);
-    while (fakestore_first(s.store) != NULL)
-        fakestore_fault(fakestore_first(s.store), HG_FAULT_DOWN);
+    PATIENCE_WHILE(fakestore_first(s.store) != NULL)
+    fakestore_fault(fakestore_first(s.store), HG_FAULT_DOWN);
     scene_expect(&s, HG_OPCODE_GET, HG_STATUS_ETMPFAIL, 3);
     scene_expect(&s, HG_OPCODE_DELETEQ, HG_STATUS_ETMPFAIL, 4);
     scene_expect(&s, HG_OPCODE_NOOP, 0, 5);

@@ -272,8 +272,8 @@ static void test_select_in_the_middle(void **state)
             client_add_op(&s.client, HG_OPCODE_GET, "k", i * 3 + j);
     }
     s.store->answers = false;
-    while (!client_send(&s.client))
-        stage_turn(&s.stage);
+    PATIENCE_WHILE(!client_send(&s.client))
+    stage_turn(&s.stage);
     for (uint32_t i = 0; i < 60; i++) {
         scene_expect(&s, HG_OPCODE_SELECT_BUCKET, 0, 1000 + i);
         for (uint32_t j = 0; j < 3; j++) {

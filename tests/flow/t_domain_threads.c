@@ -138,7 +138,7 @@ static uint64_t answered(struct crew *crew, uint32_t worker, uint32_t user)
 
 static void wait_for_answers(struct crew *crew, uint64_t each)
 {
-    uint64_t deadline_us = hg_now_us() + 4 * 5000000 * bench_scale();
+    uint64_t deadline_us = bench_deadline();
     for (uint32_t w = 0; w < WORKERS; w++) {
         for (uint32_t u = 0; u < USERS; u++) {
             while (answered(crew, w, u) < each) {

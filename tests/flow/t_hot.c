@@ -34,7 +34,8 @@ static void flood(struct hotscene *h, struct client *client, const char *key, un
         client_add_op(client, HG_OPCODE_GET, key, i);
     unsigned answered = 0;
     STAGE_UNTIL(&h->s.stage, client_send(client));
-    while (answered < n) {
+    PATIENCE_WHILE(answered < n)
+    {
         stage_run(&h->s.stage);
         client_read(client, SIZE_MAX);
         while (client_take(client, &reply)) {

@@ -500,8 +500,8 @@ static void test_threads(void **state)
         }
         hg_hotkeys_end_epoch(&h.hot, epoch * HOT_EPOCH_US, epoch, 0);
         for (unsigned c = 0; c < 2; c++)
-            while (!client_send(&clients[c]))
-                hg_loop_turn(&h.loop, false);
+            PATIENCE_WHILE(!client_send(&clients[c]))
+        hg_loop_turn(&h.loop, false);
         uint64_t deadline = stage_deadline();
         while (admitted + refused < sent && hg_now_us() < deadline) {
             hg_loop_turn(&h.loop, false);

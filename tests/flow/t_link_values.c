@@ -108,7 +108,8 @@ static void t_values_of_all_sizes(void **state)
             note.call.value = hg_span(blob->data, value);
             pair_send(&pair, &note);
             size_t heard = 0, want = 24 + 8 + 1 + value;
-            while (heard < want) {
+            PATIENCE_WHILE(heard < want)
+            {
                 pair_turn(&pair);
                 heard += pair_hear(&pair, in + heard, 200000 - heard);
             }

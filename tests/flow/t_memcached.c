@@ -302,7 +302,9 @@ static void t_ejected_servers_keys_are_spread(void **state)
     fake_stop(&s.fakes[2]);
     for (int i = 1; i < SERVERS; i++) {
         BENCH_UNTIL(&s.bench, rig_stat(s.shared, (uint32_t)i, HG_UPSTREAM_CONNECTIONS) == 0);
+        uint64_t end_us = bench_deadline();
         do {
+            PATIENCE_CHECK(end_us, "the server may be sent to");
             get(&s, &note, keys[i]);
             assert_int_equal(note.result.fault, HG_FAULT_DOWN);
         } while (hg_server_may_send(&s.shared->servers[i]));

@@ -275,8 +275,8 @@ static void t_busy(void **state)
     redisContext *stubborn = redisConnect("127.0.0.1", s.daemon.port);
     int sent = 0;
     assert_int_equal(redisAppendCommand(stubborn, "EVAL %s 0", "while true do end"), REDIS_OK);
-    while (sent == 0)
-        assert_int_equal(redisBufferWrite(stubborn, &sent), REDIS_OK);
+    PATIENCE_WHILE(sent == 0)
+    assert_int_equal(redisBufferWrite(stubborn, &sent), REDIS_OK);
     struct note *note;
     uint64_t deadline = bench_deadline();
     do {
@@ -483,7 +483,7 @@ static void t_rebind(void **state)
     int rc = connect(fd, (struct sockaddr *)&in, sizeof in);
     assert_true(rc == 0 || errno == EINPROGRESS);
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
-    assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+    assert_int_equal(poll(&poll_fd, 1, (int)(PATIENCE_US / 1000)), 1);
     link->server = s.daemon.address;
     link->identity = &steps[0].identity;
     hg_link_adopt(link, fd, true);

@@ -32,12 +32,7 @@ static void odd_turn(struct odd *odd)
 
 #define ODD_UNTIL(odd, condition)                                                                  \
     do {                                                                                           \
-        uint64_t end_ = bench_deadline();                                                          \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > end_)                                                                \
-                fail_msg("still not: %s", #condition);                                             \
-            odd_turn(odd);                                                                         \
-        }                                                                                          \
+        PATIENCE_UNTIL(condition, odd_turn(odd));                                                  \
     } while (0)
 
 static void odd_for(struct odd *odd, uint64_t us)

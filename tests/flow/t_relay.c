@@ -234,7 +234,8 @@ static void t_order_of_a_key(void **state)
     }
     size_t seen = 0;
     BENCH_UNTIL(&s.bench, (fake_find(&s.fake, "big") != NULL));
-    while (seen < 6) {
+    PATIENCE_WHILE(seen < 6)
+    {
         bench_turn(&s.bench);
         seen = 0;
         for (size_t i = 0; i < s.fake.count; i++)
@@ -296,8 +297,8 @@ static void t_cancel(void **state)
     UNTIL(&s, fake_find(&s.fake, "coming") != NULL);
     fake_obey(&s.fake, fake_find(&s.fake, "sent"));
     fake_obey(&s.fake, fake_find(&s.fake, "coming"));
-    while (relay_of(&s, 1)->port->inbox == NULL)
-        hg_loop_turn(&s.rigs[0].loop, false);
+    PATIENCE_WHILE(relay_of(&s, 1)->port->inbox == NULL)
+    hg_loop_turn(&s.rigs[0].loop, false);
     store->ops->cancel(store, &notes[2].call);
     UNTIL(&s, store->ops->drained(store));
     /* Freed by its client: nothing may touch them. */
@@ -408,8 +409,8 @@ static void t_guest_goes(void **state)
     (void)submit(&s, &sent, 1, HG_OP_GET, "sent");
     UNTIL(&s, fake_find(&s.fake, "sent") != NULL);
     fake_obey(&s.fake, fake_find(&s.fake, "coming"));
-    while (relay_of(&s, 1)->port->inbox == NULL)
-        hg_loop_turn(&s.rigs[0].loop, false);
+    PATIENCE_WHILE(relay_of(&s, 1)->port->inbox == NULL)
+    hg_loop_turn(&s.rigs[0].loop, false);
     note_init(&large, s.stores[1], HG_OP_SET, "large");
     large.call.value = hg_span(bytes, sizeof bytes);
     (void)note_submit(&large, &s.rigs[1]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "../unit/patience.h"
 
 #define LATE_US 1000000
 
@@ -153,6 +154,15 @@ static void rests(void **state)
     assert_false(hg_rows_uses(s->rows, s->store));
 }
 
+/* Blocks as a worker does: only the call's own timer wakes it. */
+static void turn_until_asked(struct rowscene *s)
+{
+    patience_alarm("a call that rests to be said again");
+    while (fakestore_pending(s->fake) == 0)
+        hg_loop_turn(&s->worker.loop, true);
+    patience_alarm_off();
+}
+
 /* The loop turns by itself when a rest is over. */
 static void wakes_from_rest(void **state)
 {
@@ -162,12 +172,10 @@ static void wakes_from_rest(void **state)
     hg_rows_submit(s->rows, &ops[0].row);
     lose(s, 4);
     for (unsigned i = 0; i < 5; i++) {
-        while (fakestore_pending(s->fake) == 0)
-            hg_loop_turn(&s->worker.loop, true);
+        turn_until_asked(s);
         lose(s, 1);
     }
-    while (fakestore_pending(s->fake) == 0)
-        hg_loop_turn(&s->worker.loop, true);
+    turn_until_asked(s);
     rowscene_answer_all(s);
     assert_int_equal(ops[0].applied, 10);
     assert_int_equal(ops[0].done, 1);

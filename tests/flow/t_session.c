@@ -263,7 +263,8 @@ static void test_split_at_every_byte(void **state)
         check_script(&s);
     }
     add_script(&s.client);
-    while (s.client.out_len > 0) {
+    PATIENCE_WHILE(s.client.out_len > 0)
+    {
         client_send_part(&s.client, 1);
         stage_turn(&s.stage);
     }
@@ -281,7 +282,8 @@ static void test_many_frames_in_one_segment(void **state)
         client_add_op(&s.client, HG_OPCODE_GET, "k", i);
     assert_true(client_send(&s.client));
     unsigned before = 0;
-    while (before < 1000) {
+    PATIENCE_WHILE(before < 1000)
+    {
         stage_turn(&s.stage);
         /* a turn's own frames, and once more for those that are left from the turn before */
         assert_in_range(s.store->submits - before, 1, 2 * HG_SESSION_FRAMES_PER_TURN);
@@ -315,7 +317,8 @@ static void set_in_pieces(struct scene *s, size_t len, size_t piece)
         client_add_set(&s->client, HG_OPCODE_SET, key, value[i], len, i);
     }
     client_add_op(&s->client, HG_OPCODE_NOOP, NULL, 9);
-    while (s->client.out_len > 0) {
+    PATIENCE_WHILE(s->client.out_len > 0)
+    {
         client_send_part(&s->client, piece < s->client.out_len ? piece : s->client.out_len);
         stage_turn(&s->stage);
     }
@@ -384,7 +387,8 @@ static void test_oversized_value_is_skipped(void **state)
     /* The refusal does not wait for the body. */
     struct reply reply = scene_expect(&s, HG_OPCODE_SET, HG_STATUS_E2BIG, 2);
     assert_non_null(strstr(reply_text(&reply), "1048576"));
-    while (!client_send(&s.client)) {
+    PATIENCE_WHILE(!client_send(&s.client))
+    {
         stage_turn(&s.stage);
         assert_in_range(s.stage.workers[0].blobs.live_bytes, 0, 70000);
     }

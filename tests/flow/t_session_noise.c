@@ -81,7 +81,8 @@ static void play(uint64_t seed, bool slow)
     scene_open(&s);
     s.store->answers = !slow;
     uint32_t opaque = 0;
-    while (opaque < FRAMES || s.client.out_len > 0) {
+    PATIENCE_WHILE(opaque < FRAMES || s.client.out_len > 0)
+    {
         while (opaque < FRAMES && s.client.out_len < 2000) {
             size_t before = s.client.out_len;
             add_frame(&s.client, ++opaque);
@@ -140,7 +141,8 @@ static void test_bytes_of_any_kind(void **state)
             bytes[4] &= 31;
         }
         client_add_bytes(&s.client, bytes, 1 + below(sizeof bytes));
-        while (s.client.out_len > 0) {
+        PATIENCE_WHILE(s.client.out_len > 0)
+        {
             size_t piece = 1 + below(500);
             client_send_part(&s.client, piece < s.client.out_len ? piece : s.client.out_len);
             stage_turn(&s.stage);

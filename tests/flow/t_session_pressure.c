@@ -27,7 +27,8 @@ static void test_pipeline_deeper_than_the_window(void **state)
     uint32_t sent = 0, got = 0;
     struct reply reply;
     scene_start(&s);
-    while (got < 5000) {
+    PATIENCE_WHILE(got < 5000)
+    {
         for (; sent < 5000 && sent < got + 2500; sent++)
             client_add_op(&s.client, HG_OPCODE_GET, "k", sent);
         client_send(&s.client);
@@ -236,7 +237,8 @@ static void test_view_larger_than_the_socket(void **state)
     fakestore_give_view(fakestore_nth(s.store, 0), value, len);
     for (uint32_t i = 0; i < 3; i++) {
         struct reply reply;
-        while (!client_take(&s.client, &reply)) {
+        PATIENCE_WHILE(!client_take(&s.client, &reply))
+        {
             stage_run(&s.stage);
             client_read(&s.client, 50000);
         }
@@ -265,7 +267,8 @@ static void test_kept_replies_share_their_values(void **state)
     fakestore_give_blob(fakestore_nth(s.store, 0), value, 100000);
     for (uint32_t i = 0; i < 5; i++) {
         struct reply reply;
-        while (!client_take(&s.client, &reply)) {
+        PATIENCE_WHILE(!client_take(&s.client, &reply))
+        {
             stage_run(&s.stage);
             client_read(&s.client, SIZE_MAX);
         }
@@ -289,8 +292,9 @@ static void test_waiting_session_does_not_read_on(void **state)
     s.store->room = 0;
     for (uint32_t i = 0; i < 3000; i++)
         client_add_set(&s.client, HG_OPCODE_SET, "k", value, 1000, i);
-    while (client_send(&s.client) == false && stage_session(&s.stage)->worker->bytes_read < 60000)
-        stage_run(&s.stage);
+    PATIENCE_WHILE(client_send(&s.client) == false &&
+                   stage_session(&s.stage)->worker->bytes_read < 60000)
+    stage_run(&s.stage);
     for (unsigned n = 0; n < 50; n++) {
         client_send(&s.client);
         stage_run(&s.stage);
@@ -315,7 +319,8 @@ static void test_part_of_a_frame_costs_one_frame(void **state)
     uint8_t *value = pattern(len, 1);
     scene_start(&s);
     client_add_set(&s.client, HG_OPCODE_SET, "k", value, len, 1);
-    while (s.client.out_len > 100) {
+    PATIENCE_WHILE(s.client.out_len > 100)
+    {
         client_send_part(&s.client, s.client.out_len > 30100 ? 30000 : s.client.out_len - 100);
         stage_run(&s.stage);
         assert_in_range(s.stage.workers[0].blobs.live_bytes, 0, len + 200);

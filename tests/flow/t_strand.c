@@ -380,6 +380,13 @@ static void settle(struct chaos *chaos)
     assert_true(is_quiet(chaos));
 }
 
+/* However long that takes on a busy machine. */
+static bool has_seen_enough(struct chaos *chaos)
+{
+    return chaos->answered > 20 && chaos->given_up > 5 && chaos->tally.told > 5 &&
+           solo_stat(&chaos->solo, HG_UPSTREAM_QUARANTINED) > 0;
+}
+
 static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, bool drained)
 {
     static struct chaos chaos;
@@ -395,8 +402,10 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
     solo_start(solo, connections);
     listen_to(solo, &chaos.tally);
     uint64_t end_us = hg_now_us() + RUN_US * bench_scale();
-    while (hg_now_us() < end_us)
+    PATIENCE_WHILE(hg_now_us() < end_us || !has_seen_enough(&chaos))
+    {
         step(&chaos);
+    }
     if (drained) {
         for (uint32_t w = 0; w < workers; w++)
             solo->stores[w]->ops->drain(solo->stores[w]);
@@ -404,15 +413,12 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
         assert_int_equal(chaos.tally.held[0], 0);
         assert_int_equal(chaos.tally.held[1], 0);
     }
-    uint64_t quarantined = solo_stat(solo, HG_UPSTREAM_QUARANTINED);
     solo_fini(solo);
     assert_int_equal(chaos.tally.held[0], 0);
     assert_int_equal(chaos.tally.held[1], 0);
     assert_int_equal(chaos.tally.below, 0);
-    assert_true(quarantined > 0);
     print_message("%u calls answered, %u given up, %u late, %u slots stranded\n", chaos.answered,
                   chaos.given_up, chaos.late, chaos.tally.told);
-    assert_true(chaos.answered > 20 && chaos.given_up > 5 && chaos.tally.told > 5);
 }
 
 static void t_chaos(void **state)

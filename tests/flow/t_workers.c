@@ -96,12 +96,7 @@ static void *work(void *arg)
 
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
-        uint64_t deadline_ = bench_deadline();                                                     \
-        while (!(condition)) {                                                                     \
-            if (hg_now_us() > deadline_)                                                           \
-                fail_msg("still not: %s", #condition);                                             \
-            poll(NULL, 0, 1);                                                                      \
-        }                                                                                          \
+        PATIENCE_UNTIL(condition, poll(NULL, 0, 1));                                               \
     } while (0)
 
 /* Every worker gets answers from both servers. */

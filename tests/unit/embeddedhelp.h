@@ -18,9 +18,9 @@
 #include "back/embedded_shared.h"
 #include "base/clock.h"
 #include "proto/status.h"
+#include "patience.h"
 
 #define WALL_START 1700000000u
-#define WAIT_S     20
 
 struct world {
     char dir[64];
@@ -57,12 +57,6 @@ static uint64_t world_wall_s(void *arg)
 static void world_on_tick(struct hg_timer *timer)
 {
     (void)timer;
-}
-
-static int test_scale(void)
-{
-    const char *scale = getenv("HG_TEST_SCALE");
-    return scale != NULL && atoi(scale) > 0 ? atoi(scale) : 1;
 }
 
 /* Opens the file of the world, with one store. */
@@ -191,12 +185,7 @@ static void ask_fini(struct ask *ask)
 /* Turns the loop until `what` is true. */
 #define TURN_UNTIL(world, what)                                                                    \
     do {                                                                                           \
-        uint64_t turn_end_us = hg_now_us() + (uint64_t)test_scale() * WAIT_S * 1000000;            \
-        while (!(what)) {                                                                          \
-            if (hg_now_us() > turn_end_us)                                                         \
-                fail_msg("waited %d s for: %s", WAIT_S, #what);                                    \
-            hg_loop_turn(&(world)->loop, true);                                                    \
-        }                                                                                          \
+        PATIENCE_UNTIL(what, hg_loop_turn(&(world)->loop, true));                                  \
     } while (0)
 
 static void ask_run(struct ask *ask)

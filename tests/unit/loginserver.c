@@ -148,16 +148,10 @@ const struct hg_login_stats *server_stats(const struct server *server)
 
 /* ---- a client ---- */
 
-double test_scale(void)
-{
-    const char *text = getenv("HG_TEST_SCALE");
-    return text != NULL ? atof(text) : 1;
-}
-
 int dial_from(struct server *server, const struct hg_addr *peer)
 {
     int fd[2];
-    struct timeval limit = {(time_t)(20 * test_scale()), 0};
+    struct timeval limit = {(time_t)(PATIENCE_US / 1000000 * patience_scale()), 0};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     assert_int_equal(setsockopt(fd[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     assert_int_equal(evutil_make_socket_nonblocking(fd[1]), 0);

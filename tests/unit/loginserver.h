@@ -14,6 +14,7 @@
 #include "core/loginguard.h"
 #include "front/worker.h"
 #include "proto/status.h"
+#include "patience.h"
 
 struct server {
     struct hg_front front;
@@ -30,9 +31,6 @@ void server_stop(struct server *server);
 const struct hg_login_stats *server_stats(const struct server *server);
 /* A directory with these users, one reference. */
 struct hg_directory *server_directory(struct hg_users *users);
-
-/* HG_TEST_SCALE, or 1. */
-double test_scale(void);
 
 /* A connection that seems to come from that address. */
 int dial_from(struct server *server, const struct hg_addr *peer);
@@ -56,11 +54,7 @@ const char *who(int fd);
 
 #define POLL(question)                                                                             \
     do {                                                                                           \
-        uint64_t until_us = hg_now_us() + (uint64_t)(20e6 * test_scale());                         \
-        while (!(question)) {                                                                      \
-            assert_true(hg_now_us() < until_us);                                                   \
-            poll(NULL, 0, 1);                                                                      \
-        }                                                                                          \
+        PATIENCE_UNTIL(question, poll(NULL, 0, 1));                                                \
     } while (0)
 
 static const struct test_user everybody[] = {

@@ -49,9 +49,11 @@ static inline void patience_nap(void)
     } while (0)
 
 /* A loop that fails the test when patience is at its end. */
-#define PATIENCE_WHILE(condition)                                                                  \
-    for (uint64_t patience_end_us_ = patience_end_us(); (condition);                               \
-         PATIENCE_CHECK(patience_end_us_, #condition))
+#define PATIENCE_WHILE(condition)         PATIENCE_WHILE_0(condition, __LINE__)
+#define PATIENCE_WHILE_0(condition, line) PATIENCE_WHILE_1(condition, line)
+#define PATIENCE_WHILE_1(condition, line) PATIENCE_WHILE_2(condition, patience_end_us_##line)
+#define PATIENCE_WHILE_2(condition, end_us)                                                        \
+    for (uint64_t end_us = patience_end_us(); (condition); PATIENCE_CHECK(end_us, #condition))
 
 /* Fails the test when it is later than `end_us` and this still holds. */
 #define PATIENCE_CHECK(end_us, what)                                                               \

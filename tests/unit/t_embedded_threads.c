@@ -5,9 +5,9 @@
 // back keys of its own, and looks at what the other has written: what it has once seen of a rising
 // value must never fall. Meanwhile the main thread makes and deletes tenants and reads statistics.
 #include <pthread.h>
-#include <sched.h>
 
 #include "embeddedhelp.h"
+#include "patience.h"
 
 #define WORKERS 2
 #define ROUNDS  300
@@ -25,11 +25,11 @@ static _Atomic bool go;
 
 static void wait_for(_Atomic bool *flag)
 {
-    uint64_t end_us = hg_now_us() + (uint64_t)test_scale() * WAIT_S * 1000000;
+    uint64_t end_us = patience_end_us();
     while (!atomic_load(flag)) {
         if (hg_now_us() > end_us)
             abort();
-        sched_yield();
+        patience_nap();
     }
 }
 
@@ -44,7 +44,7 @@ static void wait_for(_Atomic bool *flag)
 
 static void finish(struct worker *worker, struct ask *asks, unsigned count)
 {
-    uint64_t end_us = hg_now_us() + (uint64_t)test_scale() * WAIT_S * 1000000;
+    uint64_t end_us = patience_end_us();
     for (unsigned i = 0; i < count; i++)
         while (!asks[i].is_done) {
             MUST(hg_now_us() < end_us);

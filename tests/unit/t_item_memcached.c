@@ -8,7 +8,6 @@
 // none, since memcached's clock cannot be turned.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,6 +25,7 @@
 #include "base/clock.h"
 #include "base/prng.h"
 #include "proto/status.h"
+#include "patience.h"
 
 #define KEYS       4
 #define OPERATIONS 30000
@@ -85,7 +85,7 @@ static bool start_once(void)
     }
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     sa.sin_port = htons(port);
-    uint64_t end_us = hg_now_us() + 20000000;
+    uint64_t end_us = patience_end_us();
     while (hg_now_us() < end_us) {
         if (waitpid(server, NULL, WNOHANG) != 0)
             return false;
@@ -93,7 +93,7 @@ static bool start_once(void)
         if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
             return true;
         close(fd);
-        sched_yield();
+        patience_nap();
     }
     kill(server, SIGKILL);
     waitpid(server, NULL, 0);

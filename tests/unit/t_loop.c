@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "io/loop.h"
 #include "io/mailbox.h"
+#include "patience.h"
 
 /* ---- hooks ---- */
 
@@ -155,7 +156,7 @@ static void test_timers(void **state)
 {
     struct hg_loop loop;
     struct counted every, once;
-    uint64_t end_us = hg_now_us() + 5000000;
+    uint64_t end_us = patience_end_us();
     (void)state;
     memset(&every, 0, sizeof every);
     memset(&once, 0, sizeof once);
@@ -225,12 +226,12 @@ static void test_again_does_not_wait(void **state)
     struct hg_loop loop;
     (void)state;
     assert_int_equal(hg_loop_init(&loop), 0);
-    alarm(20); /* it would wait for ever: there is nothing to wait for */
+    patience_alarm("a turn that has nothing to wait for");
     hg_loop_again(&loop);
     hg_loop_turn(&loop, true);
     hg_loop_stop(&loop);
     hg_loop_turn(&loop, true);
-    alarm(0);
+    patience_alarm_off();
     hg_loop_fini(&loop);
 }
 
@@ -282,10 +283,10 @@ static void test_letters_of_threads(void **state)
         ids[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, send_all, &ids[i]), 0);
     }
-    alarm(60);
+    patience_alarm("the letters of three threads");
     while (delivered < SENDERS * LETTERS)
         hg_loop_turn(&loop, true);
-    alarm(0);
+    patience_alarm_off();
     for (unsigned i = 0; i < SENDERS; i++)
         pthread_join(threads[i], NULL);
     hg_mailbox_fini(&box);

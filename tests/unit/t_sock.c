@@ -19,6 +19,7 @@
 
 #include "base/attr.h"
 #include "io/sock.h"
+#include "patience.h"
 
 static void test_split(void **state)
 {
@@ -105,7 +106,7 @@ static void connect_to(const struct hg_addr *addr)
     assert_true(fd >= 0);
     struct pollfd pfd = {.fd = fd, .events = POLLOUT};
     if (!done)
-        assert_int_equal(poll(&pfd, 1, 5000), 1);
+        assert_int_equal(poll(&pfd, 1, (int)(PATIENCE_US / 1000)), 1);
     assert_int_equal(hg_sock_error(fd), 0);
     hg_sock_tune(fd, 60);
     close(fd);
@@ -136,7 +137,7 @@ static void test_tcp(void **state)
         fd = hg_sock_connect(&addr, &done);
         if (fd >= 0) {
             struct pollfd pfd = {.fd = fd, .events = POLLOUT};
-            assert_int_equal(poll(&pfd, 1, 5000), 1);
+            assert_int_equal(poll(&pfd, 1, (int)(PATIENCE_US / 1000)), 1);
             assert_int_equal(hg_sock_error(fd), -ECONNREFUSED);
             close(fd);
         } else {

@@ -1,6 +1,7 @@
 // t_tls - TLS over a socket pair: handshakes that succeed and fail, bytes that arrive whole
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tlspair.h"
+#include "patience.h"
 
 static void a_handshake_and_a_word_each_way(void **state)
 {
@@ -164,7 +165,8 @@ static void a_full_socket_is_retried_with_more_behind(void **state)
     hg_out_put_view(&p.out[SERVER], hg_span(all + put, sizeof all - put));
     assert_int_equal(hg_tls_flush(p.tls[SERVER], &p.out[SERVER]), 1);
     hg_out_keep(&p.out[SERVER]);
-    while (received < sizeof got) {
+    PATIENCE_WHILE(received < sizeof got)
+    {
         ssize_t n = hg_tls_recv(p.tls[CLIENT], got + received, sizeof got - received);
         if (n == -EAGAIN) {
             assert_true(hg_tls_flush(p.tls[SERVER], &p.out[SERVER]) >= 0);
@@ -271,8 +273,8 @@ static SSL *strange_client(struct pair *p, SSL_CTX *ctx)
     for (int turn = 0; turn < 50 && SSL_connect(ssl) != 1; turn++)
         if (p->step[SERVER] != HG_TLS_DONE)
             p->step[SERVER] = hg_tls_handshake(p->tls[SERVER]);
-    while (p->step[SERVER] == HG_TLS_WANT_READ)
-        p->step[SERVER] = hg_tls_handshake(p->tls[SERVER]);
+    PATIENCE_WHILE(p->step[SERVER] == HG_TLS_WANT_READ)
+    p->step[SERVER] = hg_tls_handshake(p->tls[SERVER]);
     assert_int_equal(p->step[SERVER], HG_TLS_DONE);
     return ssl;
 }
@@ -299,7 +301,8 @@ static void new_keys_again_and_again(void **state)
     long bytes = BIO_get_mem_data(memory, &all), at = 0;
     ssize_t n = -EAGAIN;
     unsigned again = 0;
-    while (n == -EAGAIN || n == -EINTR) {
+    PATIENCE_WHILE(n == -EAGAIN || n == -EINTR)
+    {
         ssize_t went = 0;
         while (at < bytes && (went = send(p.fds[CLIENT], all + at, (size_t)(bytes - at), 0)) > 0)
             at += went;
