@@ -87,7 +87,7 @@ def pytest(ledger, step, path, select, wide, files=None, env=None, limit_s=1500,
     command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
                "--junitxml=" + report, "-m", select]
     if wide > 1:
-        command += ["-n", str(wide), "--dist", "loadfile"]
+        command += ["-n", str(wide), "--dist", "loadgroup"]
     full = dict(SANITIZER_ENV, HG_BUILD=path, PYTHONDONTWRITEBYTECODE="1", **(env or {}))
     try:
         code, text = run(step, command + (files or ["tests/e2e"]), env=full, limit_s=limit_s,
