@@ -89,7 +89,8 @@ def tsan(ledger):
 def e2e_tsan(ledger):
     path = builds.make("e2e-tsan", "tsan", ["all"])
     builds.make("e2e-tsan", "tsan", ["tests/lib/slowstore"])
-    suites.pytest(ledger, "e2e-tsan", path, "threaded", 4, env=scaled(6))
+    suites.pytest(ledger, "e2e-tsan", path, "threaded and not alone", 4, env=scaled(6))
+    suites.pytest(ledger, "e2e-tsan", path, "threaded and alone", 1, env=scaled(6))
 
 
 def fuzz(ledger):
