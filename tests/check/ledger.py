@@ -44,6 +44,15 @@ class Ledger:
         with self.lock:
             return sum(1 for failure in self.failures if failure[0] == step)
 
+    def print_failures(self, step):
+        """The failures of a step, each with what its test printed; what a program printed once."""
+        seen = set()
+        for _, name, text in [row for row in self.failures if row[0] == step]:
+            say("--- %s: %s" % (step, name))
+            if text and text not in seen:
+                say(text)
+            seen.add(text)
+
     def end_step(self, step, seconds, remark):
         failed = self.failed_of(step)
         with self.lock:

@@ -42,8 +42,7 @@ class Runner:
         # A step without tests of its own, such as a build, counts as one.
         if not self.ledger.failed_of(step.name) and not self.ledger.passed_of.get(step.name):
             self.ledger.count(step.name, 1)
-        for _, name, text in [row for row in self.ledger.failures if row[0] == step.name]:
-            say("--- %s: %s\n%s" % (step.name, name, text))
+        self.ledger.print_failures(step.name)
         self.ledger.end_step(step.name, seconds, remark)
 
     def run_lanes(self, lanes):

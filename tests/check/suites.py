@@ -35,17 +35,18 @@ def book_trs(ledger, step, path, trs):
     program = os.path.relpath(trs, path)[:-len(".trs")]
     passed = len(re.findall(r"^:test-result: PASS", text, re.M))
     ledger.count(step, passed)
-    bad = re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)(.*)", text, re.M)
+    bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
     with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
-        said = tail(log.read())
-    for name in bad:
-        ledger.fail(step, program + name, said)
-    for name in re.findall(r"^:test-result: SKIP(.*)", text, re.M):
-        ledger.skip("%s:%s" % (program, name))
+        said = log.read()
+    names = re.findall(r"^(?:FAIL|ERROR|XPASS): (.*)", said, re.M)
+    for name in names + [program + " (without a name)"] * (bad - len(names)):
+        ledger.fail(step, name, tail(said))
+    for name in re.findall(r"^SKIP: (.*)", said, re.M):
+        ledger.skip(name)
     elapsed = re.search(r"^:elapsed: ([\d.]+)", text, re.M)
     if elapsed:
         ledger.time(float(elapsed.group(1)), program)
-    return len(bad)
+    return bad
 
 
 def run_programs(ledger, step, path, programs, wide, limit_s=300, env=None, nice=0):
