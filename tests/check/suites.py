@@ -58,7 +58,8 @@ def run_programs(ledger, step, path, programs, wide, limit_s=300, env=None, nice
         begin = time.monotonic()
         name = step + "." + os.path.basename(program)
         try:
-            code, text = run(name, [os.path.join(path, program)], cwd=path, env=full,
+            where = TOP if program.endswith(".sh") else path
+            code, text = run(name, [os.path.join(where, program)], cwd=path, env=full,
                              limit_s=limit_s, nice=nice, may_fail=True)
         except Failure as failure:
             code, text = failure.what, failure.text

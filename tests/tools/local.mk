@@ -20,7 +20,7 @@ tests_tools_manualdump_LDADD = libproto.a libbase.a
 SCRIPT_TESTS += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools/links.sh \
 	tests/tools/demo.sh
 EXTRA_DIST += tests/tools/drift-manual.sh tests/tools/drift-stats.sh tests/tools/drift-stats.py \
-	tests/tools/links.sh tests/tools/links.py tests/tools/demo.sh tests/tools/demo.py
+	tests/tools/links.sh tests/tools/links.py tests/tools/demo.sh tests/tools/demo.py tests/tools/demo-overload.sh
 
 # tests/tools: checks of the source itself
 SCRIPT_TESTS += tests/tools/layers.sh tests/tools/pure.sh tests/tools/rows.sh

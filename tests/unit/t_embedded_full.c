@@ -264,9 +264,10 @@ static void a_stuck_writer(void **state)
     MDB_txn *txn;
     if (world->options.writing == HG_EMBEDDED_WRITING_INLINE)
         return; /* nothing is pending between turns */
-    world->options.timeout_us = 50000;
     world_open(world);
     put(world, HG_OP_SET, "k", "old", 0);
+    uint64_t usual_us = world->shared->timeout_us;
+    world->shared->timeout_us = 50000; /* what is written from here on is not committed in time */
     memset(stranded, 0, sizeof stranded);
     memset(most_stranded, 0, sizeof most_stranded);
     world->store->on_strand = on_strand;
@@ -303,6 +304,7 @@ static void a_stuck_writer(void **state)
     assert_int_equal(stranded[1], 1);
     mdb_txn_abort(txn);
     TURN_UNTIL(world, world->store->ops->drained(world->store));
+    world->shared->timeout_us = usual_us;
     assert_int_equal(stranded[0], 0);
     assert_int_equal(stranded[1], 0);
     assert_int_equal(most_stranded[1], 1);
