@@ -83,14 +83,24 @@ static void ask(struct client *client)
     (void)note_submit(&client->note, &s->rig);
 }
 
-/* Every client asks again when it is answered, until the time is over and all are. */
-static void keep_busy(uint64_t us)
+static bool all_have_waited(uint64_t times)
 {
-    uint64_t end_us = hg_now_us() + us, deadline_us = end_us + 5000000 * bench_scale();
+    for (uint32_t u = 0; u < USERS; u++) {
+        if (crowd.users[u].waits < times)
+            return false;
+    }
+    return true;
+}
+
+/* Every client asks again when it is answered, until the time is over, each user was answered so
+   often, and nothing is under way. */
+static void keep_busy(uint64_t us, uint64_t least)
+{
+    uint64_t end_us = hg_now_us() + us, deadline_us = us + bench_deadline();
     bool started = false;
     for (bool left = true; left;) {
         left = false;
-        bool go_on = hg_now_us() < end_us;
+        bool go_on = hg_now_us() < end_us || !all_have_waited(least);
         for (uint32_t i = 0; i < USERS * CLIENTS; i++) {
             struct client *client = &crowd.clients[i % USERS][i / USERS];
             client->user = i % USERS;
@@ -116,7 +126,7 @@ static void keep_busy(uint64_t us)
 static uint64_t spread_of_waits(void)
 {
     memset(crowd.users, 0, sizeof crowd.users);
-    keep_busy(2000000);
+    keep_busy(2000000, 51);
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t u = 0; u < USERS; u++) {
         assert_true(crowd.users[u].waits > 50);
@@ -135,7 +145,7 @@ static void t_databases_take_turns(void **state)
     struct scene *s = &crowd.scene;
     start();
     fill();
-    keep_busy(300000);
+    keep_busy(300000, 0);
     /* A processor that is taken away from us for a while is nobody's unfairness: three attempts. */
     uint64_t percent = spread_of_waits();
     for (int i = 0; i < 2 && percent > 125; i++)
