@@ -65,6 +65,14 @@ struct bench {
     struct fake *fakes[4];
 };
 void bench_turn(struct bench *bench);
+/* The clock of a bench: the real one, of which at most a millisecond passes in a turn. So the
+   time-outs of a process that a busy machine kept from running are not over before the answers
+   that lie in its sockets are read. */
+uint64_t bench_now_us(void);
+/* From now on the rig tells this time. */
+void bench_keep_time(struct rig *rig);
+/* The clock jumps. */
+void bench_skip(uint64_t us);
 uint64_t bench_deadline(void);
 /* HG_TEST_SCALE, at least 1. */
 uint64_t bench_scale(void);
@@ -72,7 +80,7 @@ uint64_t bench_scale(void);
     do {                                                                                           \
         PATIENCE_UNTIL(condition, bench_turn(bench));                                              \
     } while (0)
-/* Turns for so many microseconds: for what must NOT happen. */
+/* Turns for so many microseconds of the bench's clock: for what must NOT happen. */
 void bench_for(struct bench *bench, uint64_t us);
 
 /* A configuration of these fakes with short time-outs. */

@@ -14,6 +14,7 @@ void solo_init(struct solo *solo, uint32_t workers)
     solo->bench.fakes[0] = fake;
     for (uint32_t w = 0; w < workers; w++) {
         rig_init(&solo->rigs[w]);
+        bench_keep_time(&solo->rigs[w]);
         solo->bench.rigs[w] = &solo->rigs[w];
     }
     note_reset_order();

@@ -23,7 +23,7 @@ static void hangs(bool one_key)
         solo_ask(&s, &notes[i], one_key ? "k" : (char[2]){(char)('a' + i % 6), 0});
     uint64_t start_us = notes[0].call.sent_us;
     BENCH_UNTIL(&s.bench, notes[39].done == 1);
-    assert_true(hg_now_us() - start_us >= 60000);
+    assert_true(bench_now_us() - start_us >= 60000);
     int timeouts = 0;
     for (int i = 0; i < 40; i++) {
         assert_int_equal(notes[i].done, 1);
@@ -78,6 +78,7 @@ static void t_our_own_pause_is_not_the_servers(void **state)
     for (int i = 0; i < 30; i++)
         solo_ask(&s, &notes[i], (char[2]){(char)('a' + i % 6), 0});
     usleep(200000); /* the pause */
+    bench_skip(200000);
     bench_turn(&s.bench);
     assert_int_equal(solo_stat(&s, HG_UPSTREAM_TIMEOUTS), 0);
     assert_int_equal(solo_breaker(&s), HG_BREAKER_CLOSED);

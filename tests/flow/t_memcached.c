@@ -28,6 +28,7 @@ static void scene_init(struct scene *scene)
     struct fake *fakes[SERVERS];
     memset(scene, 0, sizeof *scene);
     rig_init(&scene->rig);
+    bench_keep_time(&scene->rig);
     scene->bench.rigs[0] = &scene->rig;
     for (int i = 0; i < SERVERS; i++) {
         fakes[i] = scene->bench.fakes[i] = &scene->fakes[i];

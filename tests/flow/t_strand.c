@@ -135,7 +135,7 @@ static void t_timed_out(void **state)
     note_init(&note, solo.stores[0], HG_OP_GET, "late");
     note.call.ticket = READ;
     note.call.on_done = note_held;
-    note.call.deadline_us = hg_now_us() + 20000;
+    note.call.deadline_us = bench_now_us() + 20000;
     note_submit(&note, &solo.rigs[0]);
     UNTIL(&solo, note.done == 1);
     assert_int_equal(held_when_done, 1);
@@ -314,7 +314,7 @@ static void ask_something(struct chaos *chaos, unsigned i)
     chaos->notes[i].call.ticket = (uint8_t)dice(KINDS + 1);
     chaos->notes[i].call.quarantine = op != HG_OP_FLUSH && dice(10) == 0;
     if (dice(4) == 0)
-        chaos->notes[i].call.deadline_us = hg_now_us() + dice(30000);
+        chaos->notes[i].call.deadline_us = bench_now_us() + dice(30000);
     chaos->busy[i] = true;
     (void)note_submit(&chaos->notes[i], &solo->rigs[worker]);
 }
@@ -349,8 +349,8 @@ static void step(struct chaos *chaos)
         chaos->given_up++;
     }
     if (dice(3000) == 0)
-        chaos->paused_us = hg_now_us() + dice(PAUSE_US);
-    if (hg_now_us() > chaos->paused_us && dice(4) == 0)
+        chaos->paused_us = bench_now_us() + dice(PAUSE_US);
+    if (bench_now_us() > chaos->paused_us && dice(4) == 0)
         answer_some(&solo->fake);
     if (dice(HANGUP) == 0 && solo->fake.accepted > 0 && solo->fake.accepted < FAKE_CONNS - 8) {
         int conn = (int)dice((unsigned)solo->fake.accepted);
@@ -401,8 +401,8 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
     solo->conf.times.reconnect_max_ms = 5;
     solo_start(solo, connections);
     listen_to(solo, &chaos.tally);
-    uint64_t end_us = hg_now_us() + RUN_US * bench_scale();
-    PATIENCE_WHILE(hg_now_us() < end_us || !has_seen_enough(&chaos))
+    uint64_t end_us = bench_now_us() + RUN_US * bench_scale();
+    PATIENCE_WHILE(bench_now_us() < end_us || !has_seen_enough(&chaos))
     {
         step(&chaos);
     }
