@@ -179,6 +179,7 @@ void stage_open(struct stage *stage)
     for (unsigned w = 0; w < stage->worker_count; w++) {
         assert_int_equal(hg_worker_open(&stage->workers[w], &stage->front, w, stage->directory), 0);
         stage->workers[w].loop.clock = read_clock;
+        event_del(&stage->workers[w].timer.event); /* it goes by the real clock: see stage_timer */
         stage->epolls[w] = newest_epoll();
     }
 }

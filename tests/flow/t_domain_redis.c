@@ -1,4 +1,4 @@
-// t_domain_redis - twelve databases of a redis-server on six connections, in real time
+// t_domain_redis - twelve databases of a redis-server on six connections
 // SPDX-License-Identifier: BSD-3-Clause
 #include "redisscene.h"
 
@@ -35,6 +35,7 @@ static void start(void)
     struct scene *s = &crowd.scene;
     memset(&crowd, 0, sizeof crowd);
     scene_launch(s, NULL);
+    bench_keep_time(&s->rig);
     s->conf.pool_max_connections = CONNECTIONS;
     s->conf.pool_depth = 4;
     const struct hg_remote_place place = {
@@ -79,7 +80,7 @@ static void ask(struct client *client)
     struct scene *s = &crowd.scene;
     note_ready(s, &client->note, HG_OP_GET, "key");
     client->note.call.identity = crowd.ids[client->user];
-    client->asked_us = hg_now_us();
+    client->asked_us = bench_now_us();
     (void)note_submit(&client->note, &s->rig);
 }
 
@@ -96,11 +97,11 @@ static bool all_have_waited(uint64_t times)
    often, and nothing is under way. */
 static void keep_busy(uint64_t us, uint64_t least)
 {
-    uint64_t end_us = hg_now_us() + us, deadline_us = us + bench_deadline();
+    uint64_t end_us = bench_now_us() + us, deadline_us = us + bench_deadline();
     bool started = false;
     for (bool left = true; left;) {
         left = false;
-        bool go_on = hg_now_us() < end_us || !all_have_waited(least);
+        bool go_on = bench_now_us() < end_us || !all_have_waited(least);
         for (uint32_t i = 0; i < USERS * CLIENTS; i++) {
             struct client *client = &crowd.clients[i % USERS][i / USERS];
             client->user = i % USERS;
