@@ -36,6 +36,7 @@ static void scene_init(struct scene *s, uint32_t connections)
     s->shared = rig_shared(&s->conf, 2);
     for (int i = 0; i < 2; i++) {
         rig_init(&s->rigs[i]);
+        bench_keep_time(&s->rigs[i]);
         s->bench.rigs[i] = &s->rigs[i];
     }
     note_reset_order();
@@ -88,7 +89,7 @@ static enum hg_submit submit(struct scene *s, struct note *note, uint32_t worker
 /* Turns worker 1 only: the owner does not come to it. */
 static void turn_guest(struct scene *s)
 {
-    hg_loop_turn(&s->rigs[1].loop, false);
+    bench_turn(&(struct bench){.rigs = {&s->rigs[1]}});
 }
 
 static void t_answers_come_back(void **state)
