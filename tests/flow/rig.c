@@ -140,8 +140,8 @@ uint64_t bench_deadline(void)
 
 void bench_for(struct bench *bench, uint64_t us)
 {
-    uint64_t end_us = bench_now_us() + us;
-    while (bench_now_us() < end_us)
+    uint64_t end_us = hg_now_us() + us;
+    while (hg_now_us() < end_us)
         bench_turn(bench);
 }
 

@@ -80,7 +80,7 @@ uint64_t bench_scale(void);
     do {                                                                                           \
         PATIENCE_UNTIL(condition, bench_turn(bench));                                              \
     } while (0)
-/* Turns for so many microseconds of the bench's clock: for what must NOT happen. */
+/* Turns for so many microseconds of the real clock: for what must NOT happen. */
 void bench_for(struct bench *bench, uint64_t us);
 
 /* A configuration of these fakes with short time-outs. */

@@ -37,8 +37,8 @@ static void odd_turn(struct odd *odd)
 
 static void odd_for(struct odd *odd, uint64_t us)
 {
-    uint64_t end_us = bench_now_us() + us;
-    while (bench_now_us() < end_us)
+    uint64_t end_us = hg_now_us() + us;
+    while (hg_now_us() < end_us)
         odd_turn(odd);
 }
 
@@ -341,10 +341,13 @@ static void t_no_cluster(void **state)
     clusterscene_start(&odd.s);
     answered(&odd, "foo", HG_FAULT_DOWN, 0, "cluster support disabled");
     odd.nodes[0].slots = odd.nodes[1].slots = "*0\r\n";
-    ODD_UNTIL(&odd, stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES) > 2);
+    /* One that is under way may still hear the old answer. */
+    uint64_t failures = stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES);
+    ODD_UNTIL(&odd, stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES) > failures + 1);
     answered(&odd, "foo", HG_FAULT_DOWN, 0, "no owner of any slot");
     odd.nodes[0].slots = odd.nodes[1].slots = "*1\r\n*3\r\n:0\r\n:99999\r\n";
-    ODD_UNTIL(&odd, stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES) > 4);
+    failures = stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES);
+    ODD_UNTIL(&odd, stat(&odd, HG_REDISCLUSTER_REFRESH_FAILURES) > failures + 1);
     answered(&odd, "foo", HG_FAULT_DOWN, 0, "cannot be");
     odd_fini(&odd);
 }

@@ -401,8 +401,8 @@ static void run_chaos(uint32_t workers, uint32_t connections, unsigned seed, boo
     solo->conf.times.reconnect_max_ms = 5;
     solo_start(solo, connections);
     listen_to(solo, &chaos.tally);
-    uint64_t end_us = bench_now_us() + RUN_US * bench_scale();
-    PATIENCE_WHILE(bench_now_us() < end_us || !has_seen_enough(&chaos))
+    uint64_t end_us = hg_now_us() + RUN_US * bench_scale();
+    PATIENCE_WHILE(hg_now_us() < end_us || !has_seen_enough(&chaos))
     {
         step(&chaos);
     }
