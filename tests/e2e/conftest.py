@@ -2,10 +2,11 @@
 several processes, the targets of the semantics suites, and servers that are started once."""
 # SPDX-License-Identifier: BSD-3-Clause
 
+import ctypes
 import itertools
 import os
-import signal
 import sys
+import threading
 
 import pytest
 
@@ -48,9 +49,9 @@ MARKS = (
 BOUND_S = 120  # of each part of a test: its setup, itself, its end
 
 # What takes longest in one process, the longest first: in several processes these begin first.
-LONGEST = ("test_redis_hostile", "test_redis_cluster", "test_tls_upstreams", "test_restart",
+LONGEST = ("[cluster", "test_redis_hostile", "test_redis_cluster", "test_tls_upstreams", "test_restart",
            "test_tls.py", "test_top", "test_reload", "test_http_hostile", "test_chaos",
-           "test_reconnects_are_spread", "test_bindevict", "[cluster", "test_hotkeys",
+           "test_reconnects_are_spread", "test_bindevict", "test_hotkeys",
            "test_semantics", "test_hbase", "test_load_open", "test_failures")
 
 
@@ -61,17 +62,31 @@ def pytest_configure(config):
 
 # ---- no test takes for ever ----
 
+class Overtime(pytest.fail.Exception):
+    """A part of a test did not end within its bound."""
+
+    def __init__(self):
+        super().__init__("no end within the bound of a test")
+
+
+def _give_up(thread, ended, seconds):
+    """Raises in the test's thread, which need not be the main one. A thread that waits for ever
+    hears of it never: then the process ends, with all it has started."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Overtime))
+    if not ended.wait(seconds):
+        servers.sweep()
+        os._exit(3)
+
+
 def _bounded(item):
     mark = item.get_closest_marker("patient")
-    seconds = mcbin.scaled(mark.args[0] if mark else BOUND_S)
-
-    def give_up(*unused):
-        pytest.fail("no end after %g s" % seconds)
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    seconds, ended = mcbin.scaled(mark.args[0] if mark else BOUND_S), threading.Event()
+    timer = threading.Timer(seconds, _give_up, (threading.get_ident(), ended, seconds))
+    timer.daemon = True
+    timer.start()
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    timer.cancel()
+    ended.set()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -98,9 +113,12 @@ def _group(item):
     shared = [name for name, made in item._fixtureinfo.name2fixturedefs.items()
               if made[-1].baseid and made[-1].scope in wide and name not in ("farm", "row_daemons")]
     spec = getattr(item, "callspec", None)
-    kinds = [str(spec.indices[name]) for name in sorted(spec.params if spec else ())
+    kinds = [name for name in sorted(spec.params if spec else ())
              if name in shared or name in ("row_target", "ordered_target")]
-    return "-".join([item.path.stem, *kinds]) if shared or kinds else None
+    if any(str(spec.params[name]).startswith("cluster") for name in kinds):
+        return "cluster"    # six servers, which are started once
+    numbers = [str(spec.indices[name]) for name in kinds]
+    return "-".join([item.path.stem, *numbers]) if shared or kinds else None
 
 
 def _rank(item):
@@ -117,6 +135,9 @@ def pytest_collection_modifyitems(config, items):
             group = _group(item)
             if group:
                 item.add_marker(pytest.mark.xdist_group(group))
+    for item in items:
+        reason = item.get_closest_marker("deep")
+        assert reason is None or reason.args, "%s: deep does not say why" % item.nodeid
     yield
     if spread:
         items.sort(key=_rank)

@@ -98,7 +98,7 @@ def is_pid(address, pid, tls=None):
 _started, _directories = [], []
 
 
-def _sweep():
+def sweep():
     """At the end: what a test that failed has left running or lying about."""
     for process in _started:
         if process.alive():
@@ -107,7 +107,7 @@ def _sweep():
         shutil.rmtree(directory, ignore_errors=True)
 
 
-atexit.register(_sweep)
+atexit.register(sweep)
 
 
 def temporary_directory(prefix):
