@@ -4,7 +4,7 @@
 import itertools
 import threading
 
-from mcbin import Client, Closed, Op, poll, request, scaled, set_extras
+from mcbin import Client, Closed, Op, St, poll, request, scaled, set_extras
 from servers import HEADGATE, Process
 
 _numbers = itertools.count()
@@ -28,6 +28,23 @@ def take_over(daemon):
     assert old.wait(15) == 0, log_of(old)
     daemon.process = new
     return log_of(old)
+
+
+def values_of(client, keys):
+    """{key: value} of those that are there. Of a key that was refused, since this machine is busy,
+    nothing is known, so it is asked for again."""
+    found = {}
+
+    def all_known():
+        nonlocal keys
+        stream = b"".join(request(Op.GETK, key, opaque=n) for n, key in enumerate(keys))
+        client.send(stream + request(Op.NOOP, opaque=len(keys)))
+        frames = client.replies_until(len(keys))
+        found.update((keys[f.opaque], f.value) for f in frames if f.status == 0)
+        keys = [keys[f.opaque] for f in frames if f.status not in (0, St.ENOENT)]
+        return not keys
+    poll(all_known, what="an answer for every key")
+    return found
 
 
 class Load:
@@ -96,8 +113,6 @@ class Load:
         assert not self.fresh_failures, self.fresh_failures[:3]
         assert not self.wrong, self.wrong[:3]
         with daemon.client() as client:
-            keys = list(self.written)
-            frames = client.quiet(*(request(Op.GETKQ, key) for key in keys))
-            found = {frame.key: frame.value for frame in frames}
+            found = values_of(client, list(self.written))
         lost = [key for key in keys if found.get(key) != self.written[key]]
         assert not lost, (len(lost), lost[:3], found.get(lost[0]), self.written[lost[0]])
