@@ -171,9 +171,12 @@ static void test_out_of_descriptors(void **state)
     low = limit;
     low.rlim_cur = (rlim_t)next;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    uint64_t begun_us = hg_now_us();
     turn_all();
     const struct hg_listeners_stats *stats = hg_listeners_stats(hall.listeners);
-    assert_int_equal(stat_of(&stats->failed), 1);
+    /* Once, and once more for each pause that a busy machine took for these turns. */
+    uint64_t pauses = (hg_now_us() - begun_us) / HG_ACCEPT_PAUSE_US;
+    assert_in_range(stat_of(&stats->failed), 1, 1 + pauses);
     assert_int_equal(stat_of(&stats->accepted), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     uint64_t deadline_us = stage_deadline();
