@@ -114,5 +114,5 @@ class Load:
         assert not self.wrong, self.wrong[:3]
         with daemon.client() as client:
             found = values_of(client, list(self.written))
-        lost = [key for key in keys if found.get(key) != self.written[key]]
+        lost = [key for key in self.written if found.get(key) != self.written[key]]
         assert not lost, (len(lost), lost[:3], found.get(lost[0]), self.written[lost[0]])

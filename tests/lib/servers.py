@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import built
 from built import BUILD, HEADGATE, HEADGATECTL, memory_factor  # noqa: F401
 from mcbin import (PATIENCE, Client, Closed, Op, parse, poll, response, scaled, scram_secret)
 
@@ -295,13 +296,31 @@ def to_yaml(config):
     return "\n".join(lines) + "\n"
 
 
+def with_patience(config):
+    """The configuration with longer time-outs wherever it says nothing of them: its test is about
+    something else, and a slow machine is no reason to refuse a request."""
+    slow = max(1, int(built.SCALE))
+    if slow == 1:
+        return config
+    config = dict(config)
+    config.setdefault("request_deadline_ms", 2500 * slow)
+    if "upstreams" in config:
+        config["upstreams"] = [
+            row if row.get("kind", "embedded") == "embedded" or "configuration" in row else
+            dict({"connect_timeout_ms": 500 * slow, "backend_timeout_ms": 1000 * slow,
+                  "queue_timeout_ms": 1000 * slow}, **row) for row in config["upstreams"]]
+    return config
+
+
 class Headgate:
     """The daemon under test. `config` holds options of the configuration file; listen, data_dir
-    and state_file are added when absent. `users` is the content of the users file, or None."""
+    and state_file are added when absent, and longer time-outs unless patient is False. `users` is
+    the content of the users file, or None."""
 
     def __init__(self, config=None, users=None, listen=None, wait=True, wrapper=(), env=None,
-                 start_timeout=PATIENCE):
+                 start_timeout=PATIENCE, patient=True):
         self.directory = temporary_directory("hg-e2e-")
+        self.patient = patient
         self.config = dict(config or {})
         self.wrapper = list(wrapper)
         self.env = env
@@ -341,7 +360,8 @@ class Headgate:
 
     def write_config(self, **changes):
         self.config.update(changes)
-        self._write(self.config_path, to_yaml(self.config))
+        self._write(self.config_path, to_yaml(
+            with_patience(self.config) if self.patient else self.config))
 
     def write_users(self, users):
         self.users = users
