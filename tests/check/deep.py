@@ -22,6 +22,9 @@ STATE = os.path.join(OUT, "deep.json")
 CI_LIMIT_S = 55 * 60
 FUZZ_S = 45
 
+# Programs and scripts that measure; with HG_TEST_ALONE a program runs those tests only.
+MEASURES = ["tests/flow/t_domain_redis", "tests/flow/t_relay_threads",
+            "tests/tools/demo-overload.sh"]
 BESIDE_E2E = "(deep or foreign or browser or prometheus) and not alone"
 
 
@@ -44,7 +47,7 @@ def plain(step):
 def e2e_alone(ledger):
     """What measures time, or fills the machine."""
     path = plain("e2e-alone")
-    suites.run_programs(ledger, "e2e-alone", path, ["tests/tools/demo-overload.sh"], 1)
+    suites.run_programs(ledger, "e2e-alone", path, MEASURES, 1, env={"HG_TEST_ALONE": "1"})
     suites.pytest(ledger, "e2e-alone", path, "alone", 1, limit_s=2400)
 
 

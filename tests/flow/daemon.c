@@ -68,9 +68,10 @@ static void launch(struct daemon *daemon)
     if (daemon->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const char *user = geteuid() == 0 ? "root" : "nobody"; /* ignored unless root */
+        /* While a background thread holds an item, a counter is not written in place. */
         execl(program, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "1", "-m", "64",
-              "-I", "2m", "-B", "binary", "-u", user, daemon->tls != NULL ? "-Z" : (char *)NULL,
-              "-o", daemon->tls, (char *)NULL);
+              "-I", "2m", "-B", "binary", "-o", "no_modern", "-u", user,
+              daemon->tls != NULL ? "-Z" : (char *)NULL, "-o", daemon->tls, (char *)NULL);
         _exit(127);
     }
 }

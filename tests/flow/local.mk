@@ -2,6 +2,10 @@
 # A program NAME is one row here and the file NAME.c; Makefile.am says what all are linked with.
 if HAVE_CMOCKA
 UNIT_TESTS += tests/flow/t_bind
+UNIT_TESTS += tests/flow/t_conform_cluster
+UNIT_TESTS += tests/flow/t_conform_embedded
+UNIT_TESTS += tests/flow/t_conform_memcached
+UNIT_TESTS += tests/flow/t_conform_redis
 UNIT_TESTS += tests/flow/t_dispatch
 UNIT_TESTS += tests/flow/t_dispatch_identity
 UNIT_TESTS += tests/flow/t_domain
@@ -47,7 +51,6 @@ UNIT_TESTS += tests/flow/t_relay_threads
 UNIT_TESTS += tests/flow/t_rowguard
 UNIT_TESTS += tests/flow/t_rows
 UNIT_TESTS += tests/flow/t_rows_end
-UNIT_TESTS += tests/flow/t_rows_real
 UNIT_TESTS += tests/flow/t_session
 UNIT_TESTS += tests/flow/t_session_end
 UNIT_TESTS += tests/flow/t_session_noise
@@ -66,11 +69,14 @@ UNIT_TESTS += tests/flow/t_worker_listener
 UNIT_TESTS += tests/flow/t_worker_stress
 UNIT_TESTS += tests/flow/t_workers
 # The tests of stores once more, for a worker whose calls another one carries out
+UNIT_TESTS += tests/flow/t_conform_redis_tagged
 UNIT_TESTS += tests/flow/t_redis_again_relayed
 UNIT_TESTS += tests/flow/t_redis_real_relayed
 UNIT_TESTS += tests/flow/t_redis_rows_relayed
 UNIT_TESTS += tests/flow/t_rediscluster_relayed
 endif
+tests_flow_t_conform_redis_tagged_SOURCES = tests/flow/t_conform_redis.c
+tests_flow_t_conform_redis_tagged_CPPFLAGS = $(AM_CPPFLAGS) -DCONFORM_TAGGED
 tests_flow_t_redis_again_relayed_SOURCES = tests/flow/t_redis_again.c
 tests_flow_t_redis_again_relayed_CPPFLAGS = $(AM_CPPFLAGS) -DSCENE_RELAYED
 tests_flow_t_redis_real_relayed_SOURCES = tests/flow/t_redis_real.c
@@ -81,12 +87,19 @@ tests_flow_t_rediscluster_relayed_SOURCES = tests/flow/t_rediscluster.c tests/fl
 tests_flow_t_rediscluster_relayed_CPPFLAGS = $(AM_CPPFLAGS) -DSCENE_RELAYED
 
 # What the programs share
+tests_libscene_a_SOURCES += tests/flow/cases.h
 tests_libscene_a_SOURCES += tests/flow/client.c
 tests_libscene_a_SOURCES += tests/flow/client.h
 tests_libscene_a_SOURCES += tests/flow/clusterd.c
 tests_libscene_a_SOURCES += tests/flow/clusterd.h
 tests_libscene_a_SOURCES += tests/flow/clusterscene.c
 tests_libscene_a_SOURCES += tests/flow/clusterscene.h
+tests_libscene_a_SOURCES += tests/flow/conform.c
+tests_libscene_a_SOURCES += tests/flow/conform.h
+tests_libscene_a_SOURCES += tests/flow/conform_calls.c
+tests_libscene_a_SOURCES += tests/flow/conform_items.c
+tests_libscene_a_SOURCES += tests/flow/conform_ranges.c
+tests_libscene_a_SOURCES += tests/flow/conform_rows.c
 tests_libscene_a_SOURCES += tests/flow/crowd.c
 tests_libscene_a_SOURCES += tests/flow/crowd.h
 tests_libscene_a_SOURCES += tests/flow/daemon.c
@@ -103,6 +116,8 @@ tests_libscene_a_SOURCES += tests/flow/hotscene.h
 tests_libscene_a_SOURCES += tests/flow/late.h
 tests_libscene_a_SOURCES += tests/flow/pair.c
 tests_libscene_a_SOURCES += tests/flow/pair.h
+tests_libscene_a_SOURCES += tests/flow/piece.c
+tests_libscene_a_SOURCES += tests/flow/piece.h
 tests_libscene_a_SOURCES += tests/flow/redisd.c
 tests_libscene_a_SOURCES += tests/flow/redisd.h
 tests_libscene_a_SOURCES += tests/flow/redisscene.h
@@ -121,5 +136,7 @@ tests_libscene_a_SOURCES += tests/flow/stagehooks.h
 tests_libscene_a_SOURCES += tests/flow/tablescene.c
 tests_libscene_a_SOURCES += tests/flow/tablescene.h
 tests_libscene_a_SOURCES += tests/flow/tight.h
+tests_libscene_a_SOURCES += tests/flow/walk.c
+tests_libscene_a_SOURCES += tests/flow/walk.h
 tests_libscene_a_SOURCES += tests/flow/wire.c
 tests_libscene_a_SOURCES += tests/flow/wire.h

@@ -134,6 +134,7 @@ tests_libscene_a_SOURCES += tests/unit/keythrottlerig.h
 tests_libscene_a_SOURCES += tests/unit/loginhelp.h
 tests_libscene_a_SOURCES += tests/unit/loginserver.c
 tests_libscene_a_SOURCES += tests/unit/loginserver.h
+tests_libscene_a_SOURCES += tests/unit/patience.h
 tests_libscene_a_SOURCES += tests/unit/proberig.h
 tests_libscene_a_SOURCES += tests/unit/statescene.h
 tests_libscene_a_SOURCES += tests/unit/tablehelp.h

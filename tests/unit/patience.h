@@ -87,4 +87,11 @@ static inline void patience_alarm_off(void)
     alarm(0);
 }
 
+/* Whether only those tests are to run that measure real time. The deep check runs them, with
+   nothing beside them. */
+static inline bool patience_measures(void)
+{
+    return getenv("HG_TEST_ALONE") != NULL;
+}
+
 #endif
