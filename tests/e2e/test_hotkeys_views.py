@@ -8,7 +8,7 @@ import pytest
 
 import hotkey_tools as hot
 from credit_tools import admin, details, enter
-from hotkey_tools import (PASSWORD, Heater, engine, heat_get, next_epoch, poll, rows_of,
+from hotkey_tools import (Heater, engine, heat_get, next_epoch, poll, rows_of,
                           rows_of_one_epoch, start, tenant, wait_listed)
 from mcbin import Op, St, request, set_extras, show
 from servers import user_row
