@@ -11,7 +11,8 @@ from conftest import store_config
 from credit_tools import admin, details, start
 from mcbin import Feature, Op, poll, request, scaled, set_extras
 
-pytestmark = [pytest.mark.deep("valgrind slows everything, and runs no build with sanitizers"), pytest.mark.patient(600)]
+pytestmark = [pytest.mark.deep("valgrind slows everything, and runs no build with sanitizers"),
+              pytest.mark.patient(600)]
 
 CONNECTIONS = 1000
 
