@@ -13,7 +13,7 @@ import time
 import builds
 import quick
 import suites
-from commands import CORES, OUT, SANITIZER_ENV, TOP, Failure, lacks, lacks_module, run
+from commands import CORES, OUT, SANITIZER_ENV, TOP, WIDE, lacks, run
 from ledger import say
 from steps import Step
 
@@ -58,7 +58,7 @@ def e2e_beside(ledger):
         if lacks(program):
             ledger.skip("no tests with the mark '%s' for want of the package %s" % (mark, program))
             marks += " and not " + mark
-    suites.pytest(ledger, "e2e-beside", plain("e2e-beside"), marks, 4)
+    suites.pytest(ledger, "e2e-beside", plain("e2e-beside"), marks, WIDE)
 
 
 def threaded_programs():
@@ -94,8 +94,8 @@ def tsan(ledger):
 def e2e_tsan(ledger):
     path = builds.make("e2e-tsan", "tsan", ["all"])
     builds.make("e2e-tsan", "tsan", ["tests/lib/slowstore"])
-    suites.pytest(ledger, "e2e-tsan", path, "threaded and not alone", 4, env=scaled(6))
-    suites.pytest(ledger, "e2e-tsan", path, "threaded and alone", 1, env=scaled(6))
+    suites.pytest(ledger, "e2e-tsan", path, "threaded and not alone and not foreign", 4)
+    suites.pytest(ledger, "e2e-tsan", path, "threaded and alone", 1)
 
 
 def fuzz(ledger):

@@ -70,7 +70,7 @@ def e2e(files):
             if lacks(program):
                 ledger.skip("no end-to-end tests for want of the package " + package)
                 return
-        module = lacks_module("pytest", "xdist", "pytest_timeout", "google.protobuf")
+        module = lacks_module("pytest", "xdist", "google.protobuf")
         if module:
             ledger.skip("no end-to-end tests for want of Python's module " + module)
             return

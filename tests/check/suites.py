@@ -86,11 +86,13 @@ def pytest(ledger, step, path, select, wide, files=None, env=None, limit_s=1500,
     report = os.path.join(OUT, step + ".xml")
     if os.path.exists(report):
         os.remove(report)
-    command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
-               "--junitxml=" + report, "-m", select]
+    command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               "--strict-markers", "--tb=short", "--junitxml=" + report, "-m", select]
     if wide > 1:
         command += ["-n", str(wide), "--dist", "loadgroup"]
-    full = dict(SANITIZER_ENV, HG_BUILD=path, PYTHONDONTWRITEBYTECODE="1", **(env or {}))
+    # The processes share what one of them has compiled.
+    full = dict(SANITIZER_ENV, HG_BUILD=path, PYTHONPYCACHEPREFIX=os.path.join(OUT, "pycache"),
+                **(env or {}))
     try:
         code, text = run(step, command + (files or ["tests/e2e"]), env=full, limit_s=limit_s,
                          nice=nice, may_fail=True)
