@@ -24,7 +24,7 @@ def configure(step, way):
     path = folder(way)
     os.makedirs(path, exist_ok=True)
     if not os.path.exists(os.path.join(path, "Makefile")):
-        run(step, [os.path.join(TOP, "configure"), "-q"] + WAYS[way], cwd=path, nice=0)
+        run(step, [os.path.join(TOP, "configure"), "-q"] + WAYS[way], cwd=path)
     return path
 
 
@@ -37,5 +37,7 @@ def make(step, way, targets, nice=0):
     return path
 
 
-def autoreconf(step):
-    run(step, ["autoreconf", "-i"])
+def make_with_tests(step, way):
+    """Builds the programs and all test programs. Returns the folder."""
+    make(step, way, ["all"])
+    return make(step, way, ["check", "TESTS="])

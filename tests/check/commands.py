@@ -9,7 +9,7 @@ import threading
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUT = os.path.join(TOP, "build-check")
 CORES = os.cpu_count() or 1
-# What tests mostly do is wait: so many run side by side, whatever the machine has.
+# Tests mostly wait, so this many run side by side on any number of cores.
 WIDE = 8
 
 SANITIZER_ENV = {

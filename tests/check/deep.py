@@ -1,7 +1,7 @@
 """deep - the deep check: what takes long, measures, or needs packages that few have.
 
-Its steps run one after the other. Within the time that .ci/run has they do not all fit: it begins with
-those that it left the last time, and leaves what would not end in time.
+The steps run one after the other. .ci/run may lack the time for all of them: it starts with the steps
+that it skipped the last time, and skips a step that would end too late.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -22,7 +22,7 @@ STATE = os.path.join(OUT, "deep.json")
 CI_LIMIT_S = 55 * 60
 FUZZ_S = 45
 
-# Programs and scripts that measure; with HG_TEST_ALONE a program runs those tests only.
+# Programs and scripts that measure. HG_TEST_ALONE tells a program to check what it measures.
 MEASURES = ["tests/flow/t_domain_redis", "tests/flow/t_relay_threads",
             "tests/tools/demo-overload.sh"]
 BESIDE_E2E = "(deep or foreign or browser or prometheus) and not alone"
@@ -33,15 +33,14 @@ def scaled(factor):
     return {"HG_TEST_SCALE": "%g" % (factor * float(os.environ.get("HG_TEST_SCALE", "1")))}
 
 
-def gcc(ledger):
+def deep_gcc(ledger):
     """The plain build; the simulations run all their seeds, and the models of other systems."""
     path = builds.make("deep-gcc", "gcc", ["all"])
     suites.make_check(ledger, "deep-gcc", path, {"HG_SIM_SEEDS": "all"})
 
 
 def plain(step):
-    path = builds.make(step, "gcc", ["all"])
-    return builds.make(step, "gcc", ["check", "TESTS="]) or path
+    return builds.make_with_tests(step, "gcc")
 
 
 def e2e_alone(ledger):
@@ -56,13 +55,13 @@ def e2e_beside(ledger):
     marks = BESIDE_E2E
     for mark, program in (("browser", "chromium"), ("prometheus", "prometheus")):
         if lacks(program):
-            ledger.skip("no tests with the mark '%s' for want of the package %s" % (mark, program))
+            ledger.skip("tests marked '%s': package '%s' is missing" % (mark, program))
             marks += " and not " + mark
     suites.pytest(ledger, "e2e-beside", plain("e2e-beside"), marks, WIDE)
 
 
-def threaded_programs():
-    """The unit and flow programs that run several threads, themselves or by what they include."""
+def programs_that_start_threads():
+    """The unit and flow programs whose source, or a helper that it includes, starts a thread."""
     makes = re.compile(r"pthread_create|hg_worker_start|hg_resolver_new|hg_embedded_open|"
                        r"hg_logins_new")
     folders = [os.path.join(TOP, "tests", name) for name in ("unit", "flow")]
@@ -79,14 +78,12 @@ def threaded_programs():
                 text += text_of(os.path.join(folder, name + ".c"), seen)
         return text
 
-    return [os.path.relpath(os.path.join(folder, name[:-2]), TOP)
-            for folder in folders for name in sorted(os.listdir(folder))
-            if re.fullmatch(r"t_\w+\.c", name)
-            and makes.search(text_of(os.path.join(folder, name), set()))]
+    return [program for program, source in suites.test_programs("unit", "flow").items()
+            if makes.search(text_of(os.path.join(TOP, source), set()))]
 
 
-def tsan(ledger):
-    programs = threaded_programs()
+def deep_tsan(ledger):
+    programs = programs_that_start_threads()
     path = builds.make("deep-tsan", "tsan", programs)
     suites.run_programs(ledger, "deep-tsan", path, programs, 4, limit_s=600, env=scaled(3))
 
@@ -100,7 +97,7 @@ def e2e_tsan(ledger):
 
 def fuzz(ledger):
     if lacks("clang"):
-        ledger.skip("no fuzzing for want of the package clang")
+        ledger.skip("fuzzing: package 'clang' is missing")
         return
     for name in "frame", "table", "cluster", "resp":
         program = "tests/fuzz/fuzz_" + name
@@ -115,11 +112,11 @@ def fuzz(ledger):
 def package(ledger):
     """Debian's packages, in a root of their own; only a superuser can make that."""
     if os.geteuid() != 0:
-        ledger.skip("no packages: a fresh root can be made by the superuser only")
+        ledger.skip("packages: only the superuser can make a fresh root")
         return
     missing = lacks("dpkg-buildpackage", "lintian", "mmdebstrap")
     if missing:
-        ledger.skip("no packages for want of " + missing)
+        ledger.skip("packages: program '%s' is missing" % missing)
         return
     code, text = run("package", [os.path.join(TOP, "tests/tools/package"),
                                  os.path.join(OUT, "package")], may_fail=True)
@@ -131,12 +128,12 @@ def distcheck(ledger):
     run("distcheck", ["make", "-s", "-j%d" % CORES, "distcheck"], cwd=path)
 
 
-# name -> (work, seconds that it took on two cores, until it has run here)
+# name -> (function, seconds on two cores; used until this machine has a figure of its own)
 STEPS = {
-    "deep-gcc": (gcc, 420),
+    "deep-gcc": (deep_gcc, 420),
     "e2e-alone": (e2e_alone, 900),
     "e2e-beside": (e2e_beside, 300),
-    "deep-tsan": (tsan, 240),
+    "deep-tsan": (deep_tsan, 240),
     "e2e-tsan": (e2e_tsan, 420),
     "fuzz": (fuzz, 260),
     "package": (package, 180),
@@ -188,10 +185,10 @@ def run_all(runner, begin=None):
         lasts_s = durations.get(name, usual_s)
         if begin is not None and not fits(time.monotonic() - begin, lasts_s, CI_LIMIT_S):
             waiting.append(name)
-            say("%-14s left for the next run: it lasts %.0f s" % (name, lasts_s))
+            say("%-14s left for the next run: it takes %.0f s" % (name, lasts_s))
             continue
-        runner.run(Step(name, work))
-        durations[name] = runner.seconds[name]
+        runner.run_lane([Step(name, work)])
+        durations[name] = runner.seconds.get(name, usual_s)
         remember(durations, waiting + names[names.index(name) + 1:])
     remember(durations, waiting)
     return waiting

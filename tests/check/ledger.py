@@ -1,6 +1,5 @@
 """ledger - what a check has counted: tests, failures with their names, times."""
 # SPDX-License-Identifier: BSD-3-Clause
-import sys
 import threading
 
 SLOWEST = 10
@@ -40,12 +39,16 @@ class Ledger:
             self.skips.append(text)
         say("    SKIPPED: " + text)
 
+    def ran(self, step):
+        """Whether a test of the step has passed or failed."""
+        return self.passed_of.get(step, 0) > 0 or self.failed_of(step) > 0
+
     def failed_of(self, step):
         with self.lock:
             return sum(1 for failure in self.failures if failure[0] == step)
 
     def print_failures(self, step):
-        """The failures of a step, each with what its test printed; what a program printed once."""
+        """Prints a step's failures, each with its output; the same output is printed once."""
         seen = set()
         for _, name, text in [row for row in self.failures if row[0] == step]:
             say("--- %s: %s" % (step, name))
@@ -61,7 +64,7 @@ class Ledger:
         say(step_line(step, seconds, passed, failed, remark))
 
     def report(self):
-        """Prints everything that somebody who has only the end of the log needs; true when all passed."""
+        """Prints the full summary, so that the end of the log is enough. True if all passed."""
         say("\nSteps, with the seconds from begin to end (some run side by side):")
         for row in self.steps:
             say("  " + step_line(*row))
@@ -94,7 +97,3 @@ def say(text):
 
 def tail(text, lines=40):
     return "\n".join(text.splitlines()[-lines:])
-
-
-if __name__ == "__main__":
-    sys.exit("ledger: a part of tests/tools/check")

@@ -1,7 +1,7 @@
-"""quick - the quick check: everything once, within twelve minutes on two cores.
+"""quick - the quick check: all tests that neither measure, take long, nor need rare packages.
 
-Two lanes run beside each other. Tests mostly wait, so what compiles runs beside them, with a lower
-priority:
+It takes at most twelve minutes on two cores. Two lanes run side by side: tests mostly wait, so the
+other compilations run beside them, with a lower priority:
 
     autoreconf ─ asan (build) ┬─ units ─ e2e
                               └─ gcc ─ clang ─ tsan
@@ -14,75 +14,73 @@ import re
 import builds
 import since
 import suites
-from commands import CORES, OUT, TOP, WIDE, lacks, lacks_module
+from commands import CORES, OUT, WIDE, lacks, lacks_module, run
 from steps import Step
 
-# Lower than that of the tests beside which they run.
+# Of the compilations that run beside tests.
 NICE = 10
-# The tests whose subject is threads; the deep check runs all that start any.
+# The tests whose subject is threads; the deep check runs all that start threads.
 THREADS = re.compile(r"t_(\w*threads|\w*stress|workers|loop|resolve)")
 
-# Marks of the end-to-end tests that the quick check leaves to the deep one (tests/e2e/conftest.py).
+# Marks of the end-to-end tests that only the deep check runs (tests/e2e/conftest.py).
 DEEP_MARKS = ("alone", "deep", "foreign", "browser", "prometheus")
 QUICK_E2E = "not (%s)" % " or ".join(DEEP_MARKS)
 
 
 def autoreconf(ledger):
-    builds.autoreconf("autoreconf")
+    run("autoreconf", ["autoreconf", "-i"])
 
 
 def build_asan(ledger):
-    builds.make("asan", "asan", ["all"])
-    builds.make("asan", "asan", ["check", "TESTS="])
+    builds.make_with_tests("asan", "asan")
 
 
 def units(ledger):
     if lacks("mandoc"):
-        ledger.skip("the man pages are not checked for want of mandoc")
+        ledger.skip("man pages: package 'mandoc' is missing")
     suites.make_check(ledger, "units", builds.folder("asan"))
 
 
 def compile_only(way):
     def work(ledger):
         if lacks(way):
-            ledger.skip("no build with %s for want of the package %s" % (way, way))
+            ledger.skip("build with %s: package '%s' is missing" % (way, way))
             return
         builds.make(way, way, ["all"], NICE)
     return work
 
 
-def thread_programs():
+def programs_about_threads():
     """The unit and flow programs whose subject is threads."""
-    return sorted(os.path.relpath(path[:-2], TOP)
-                  for path in glob.glob(os.path.join(TOP, "tests/[uf]*/t_*.c"))
-                  if THREADS.fullmatch(os.path.basename(path)[:-2]))
+    return [program for program in suites.test_programs("unit", "flow")
+            if THREADS.fullmatch(os.path.basename(program))]
 
 
 def tsan(ledger):
-    programs = thread_programs()
+    programs = programs_about_threads()
     path = builds.make("tsan", "tsan", programs, NICE)
     suites.run_programs(ledger, "tsan", path, programs, CORES, nice=NICE)
 
 
 def e2e(files):
     def work(ledger):
-        for program, package in (("memcached", "memcached"), ("redis-server", "redis-server")):
-            if lacks(program):
-                ledger.skip("no end-to-end tests for want of the package " + package)
-                return
+        program = lacks("memcached", "redis-server")
+        if program:
+            ledger.skip("end-to-end tests: package '%s' is missing" % program)
+            return
         module = lacks_module("pytest", "xdist", "google.protobuf")
         if module:
-            ledger.skip("no end-to-end tests for want of Python's module " + module)
+            ledger.skip("end-to-end tests: Python's module '%s' is missing" % module)
             return
         if files == []:
-            ledger.skip("no end-to-end file is touched by the change")
+            ledger.skip("end-to-end tests: the change affects none of their files")
             return
         suites.pytest(ledger, "e2e", builds.folder("asan"), QUICK_E2E, WIDE, files)
     return work
 
 
-def run(runner, reference):
-    """All steps; with a reference only the end-to-end files that what changed since can touch."""
+def run_all(runner, reference):
+    """All steps; with a reference only the end-to-end files that changes since then can affect."""
     files = None if reference is None else since.files_for(since.changed(reference))
     for name in glob.glob(os.path.join(OUT, "*.log")):
         os.remove(name)

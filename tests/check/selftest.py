@@ -10,6 +10,7 @@ import time
 import commands
 import deep
 import ledger
+import quick
 import since
 import steps
 import suites
@@ -20,6 +21,9 @@ def test_every_row_of_since_is_alive():
     for subject, patterns in since.SUBJECTS.items():
         for pattern in patterns:
             assert any(fnmatch.fnmatch(name, pattern) for name in names), (subject, pattern)
+    patterns = [pattern for some in since.SUBJECTS.values() for pattern in some]
+    for name in names:
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name
     for pattern, subjects in since.ROWS:
         for subject in subjects:
             assert subject in since.SUBJECTS, (pattern, subject)
@@ -35,6 +39,15 @@ def test_since_chooses_by_folder():
     assert since.touched_by("tests/lib/servers.py", names) == set(names)
     assert since.touched_by("src/core/credit.c", names) == {"credits", "states"}
     assert since.files_for(["doc/pool.md"]) == []
+
+
+def test_programs_come_from_the_lists():
+    programs = suites.test_programs("unit", "flow", "sim")
+    assert programs["tests/unit/t_credit"] == "tests/unit/t_credit.c"
+    assert programs["tests/flow/t_rediscluster_relayed"] == "tests/flow/t_rediscluster.c"
+    assert all(os.path.exists(os.path.join(commands.TOP, name)) for name in programs.values())
+    assert "tests/unit/t_ticketthreads" in quick.programs_about_threads()
+    assert set(quick.programs_about_threads()) <= set(deep.programs_that_start_threads())
 
 
 def test_what_was_left_comes_first():

@@ -1,7 +1,7 @@
-"""since - which end-to-end files a change can touch, for use while working.
+"""since - which end-to-end files a change can affect, for use while working.
 
-The table names what a path can touch. A path that no row matches touches everything, so a row that is
-missing costs time and hides nothing.
+A path without a row selects all files, so a missing row costs only time. Each suite is in at least one
+subject.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import fnmatch
@@ -12,7 +12,7 @@ from commands import TOP, Failure
 
 E2E = "tests/e2e"
 
-# What each subject's files are, by patterns of the names between test_ and .py.
+# Subject -> patterns of the names of suites, the part between test_ and .py.
 SUBJECTS = {
     "admin": ["admin", "ctl_operate", "states", "identity"],
     "backup": ["backup"],
@@ -37,7 +37,7 @@ SUBJECTS = {
     "trace": ["trace"],
 }
 
-NONE, ALL = (), None
+NONE = ()
 
 # Pattern of a path -> subjects; of several rows that match, the first decides.
 ROWS = [
@@ -140,7 +140,7 @@ def suite_names():
 
 
 def touched_by(path, names):
-    """Names of the end-to-end suites that a change of this path can touch."""
+    """Names of the end-to-end suites that a change of this path can affect."""
     own = os.path.basename(path)
     if path.startswith(E2E + "/test_"):
         return {own[len("test_"):-len(".py")]} & set(names)
@@ -160,8 +160,12 @@ def files_for(paths):
     return [os.path.join(E2E, "test_%s.py" % name) for name in sorted(chosen)]
 
 
+def all_files():
+    return [os.path.join(E2E, "test_%s.py" % name) for name in suite_names()]
+
+
 def changed(ref):
-    """What differs from a commit, what is not committed included."""
+    """Paths that differ from a commit, uncommitted and untracked files included."""
     found = set()
     for command in (["git", "diff", "--name-only", ref],
                     ["git", "ls-files", "--others", "--exclude-standard"]):

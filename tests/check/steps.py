@@ -1,4 +1,4 @@
-"""steps - runs named steps, one after the other or beside each other; one that fails hides no other."""
+"""steps - runs named steps, one after the other or beside each other; a failure never hides a later one."""
 # SPDX-License-Identifier: BSD-3-Clause
 import threading
 import time
@@ -8,8 +8,8 @@ from ledger import say, tail
 
 
 class Step:
-    """What a check does under one name. `work` gets the ledger; `needs` names steps that must have
-    succeeded, without which nothing could be run."""
+    """A named part of a check. `work` takes the ledger; `needs` lists the steps that must succeed
+    first."""
 
     def __init__(self, name, work, needs=()):
         self.name, self.work, self.needs = name, work, needs
@@ -23,6 +23,7 @@ class Runner:
 
     def run(self, step):
         begin = time.monotonic()
+        skipped = len(self.ledger.skips)
         lost = [name for name in step.needs if name in self.broken]
         remark = ""
         if lost:
@@ -39,8 +40,9 @@ class Runner:
                 say(tail(failure.text, 80))
         seconds = time.monotonic() - begin
         self.seconds[step.name] = seconds
-        # A step without tests of its own, such as a build, counts as one.
-        if not self.ledger.failed_of(step.name) and not self.ledger.passed_of.get(step.name):
+        # A step that runs no tests of its own, such as a build, counts as one passed test; a step
+        # that is skipped counts as none.
+        if not self.ledger.ran(step.name) and len(self.ledger.skips) == skipped:
             self.ledger.count(step.name, 1)
         self.ledger.print_failures(step.name)
         self.ledger.end_step(step.name, seconds, remark)

@@ -37,7 +37,8 @@ def threads_of(kind):
     return 2 if kind in ("embedded2", "mc3", "redis2") or kind.startswith("cluster") else 1
 
 
-# A test without a mark runs in the quick check: beside seven others, on a build with sanitizers.
+# The quick check runs every test that has none of the first five marks: eight at a time, on a build
+# with sanitizers.
 MARKS = (
     "alone: measures time, rates or fairness, or fills the machine; deep check, nothing beside it",
     "deep(why): too long for the quick check; deep check, beside others",
@@ -48,7 +49,7 @@ MARKS = (
     "patient(seconds): may take longer than other tests before it is given up")
 BOUND_S = 120  # of each part of a test: its setup, itself, its end
 
-# What takes longest in one process, the longest first: in several processes these begin first.
+# The slowest suites and tests, slowest first: a run in several processes starts with them.
 LONGEST = ("[cluster", "test_redis_hostile", "test_redis_cluster", "test_tls_upstreams", "test_restart",
            "test_tls.py", "test_top", "test_reload", "test_http_hostile", "test_chaos",
            "test_reconnects_are_spread", "test_bindevict", "test_hotkeys",
@@ -107,8 +108,8 @@ def pytest_runtest_teardown(item):
 # ---- several processes: pytest -n 8 --dist loadgroup ----
 
 def _group(item):
-    """What runs in one process, since it shares what a fixture of a module or of the session
-    starts: the file, and the parameters of such fixtures. None: nothing is shared."""
+    """The group of tests that must run in one process because they share a fixture of a module or
+    of the session; None: any process."""
     wide = ("module", "package", "session")
     shared = [name for name, made in item._fixtureinfo.name2fixturedefs.items()
               if made[-1].baseid and made[-1].scope in wide and name not in ("farm", "row_daemons")]

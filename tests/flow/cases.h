@@ -1,10 +1,9 @@
 // cases - tests that are tables of rows: a failure names the case and the row
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A file that uses it has a `struct row` whose members `act` and `line` say what a row does and
-// where it stands, its rows in arrays, and a function that carries out those of one case. That
-// function says before each row where it is (cases_at), and when it is done (cases_over). Whatever
-// assertion fails in between, however deep, cases_tell then names the row.
+// A file that uses this declares a `struct row` with members `act` and `line`, arrays of rows, and
+// a function that runs one case. The function calls cases_at before each row and cases_over at the
+// end. If an assertion fails in between, cases_tell names the row.
 #ifndef CASES_H
 #define CASES_H
 
@@ -48,7 +47,7 @@ static inline int cases_tell(void **state)
     if (cases_place.in == NULL)
         return 0;
     if (cases_place.row > cases_place.in->count)
-        print_message("# case '%s', behind its last row\n", cases_place.in->name);
+        print_message("# case '%s', after its last row\n", cases_place.in->name);
     else
         print_message("# case '%s', row %u, line %d\n", cases_place.in->name, cases_place.row,
                       cases_place.line);

@@ -14,8 +14,8 @@
 
 #include "rig.h"
 
-/* What stores differ in. A store that lacks a bit does something else, which a case that names the
-   bit in `lacks` states, or the reason here. */
+/* The features in which stores differ. If a store lacks one, a case with that bit in `lacks` tests
+   what it does instead; otherwise the comment gives the reason. */
 enum {
     HAS_CAS = 1 << 0,         /* Redis' plain layout keeps only the value */
     HAS_FLAGS = 1 << 1,       /* the same */
@@ -30,11 +30,11 @@ enum {
     HAS_RISING_CAS = 1 << 10,   /* Redis' CAS values are made by each worker, in any order */
     HAS_SERVER_TEXTS = 1 << 11, /* memcached says why; elsewhere the front adds the text */
     HAS_VIEWS = 1 << 12,        /* values hold until the end of the turn, and need no block */
-    HAS_WORKERS = 1 << 13,      /* an embedded store that writes inline has one worker */
-    HAS_ONE_SERVER = 1 << 14,   /* and one connection to it suffices */
-    HAS_TIES = 1 << 15,         /* a call that waits for another was not sent: it is refused when
-                                   the store is freed (tie.h) */
-    IS_FAST = 1 << 16,          /* no write waits for the disk */
+    HAS_WORKERS = 1 << 13, /* several workers share it; inline embedded and plain Redis lack this */
+    HAS_ONE_SERVER = 1 << 14, /* one server, and one connection to it suffices */
+    HAS_TIES = 1 << 15,       /* a queued call is not sent yet; freeing the store refuses it
+                                 (tie.h) */
+    IS_FAST = 1 << 16,        /* no write waits for the disk */
 };
 
 /* A store under test. */
@@ -42,10 +42,10 @@ struct conform_store {
     const char *name;
     unsigned has;
     size_t key_max;     /* bytes of prefix and key together */
-    unsigned rounds;    /* the steps of a case run so often, each on other keys; 0: once */
+    unsigned rounds;    /* how often a case's steps are repeated, on other keys; 0: once */
     int walk_steps;     /* of the random walk; 0: 12000 */
-    size_t length_step; /* the cases of sizes leave lengths out; 0: none */
-    bool relayed;       /* asked is a worker whose servers are another one's */
+    size_t length_step; /* between the lengths that size cases try; 0: every length */
+    bool relayed;       /* calls go to a worker that reaches its servers through another */
     uint32_t mode;      /* the kind's own */
 };
 
@@ -57,7 +57,7 @@ struct conform {
     char prefix_text[16];
     struct hg_span prefix;
     uint32_t tenant_id;
-    struct rig rigs[2]; /* as many as workers; the last one's store is asked */
+    struct rig rigs[2]; /* one for each worker; calls go to the last one's store */
     struct hg_store *stores[2];
     uint32_t workers;
     struct rig *rig;
@@ -77,7 +77,7 @@ struct conform_kind {
     void (*open)(struct conform *c);
     struct hg_store *(*worker)(struct conform *c, struct rig *rig, uint32_t worker);
     void (*close)(struct conform *c);
-    /* A key that `name` stands for, another for each round; NULL: the name and the round. */
+    /* Makes the key for `name`, a different one in each round; NULL: the name and the round. */
     void (*key)(char key[64], const char *name, unsigned round);
     /* Removes a row's item behind the store's back; NULL: cannot be done. */
     void (*lose)(struct conform *c, const char *table, const char *row);
@@ -87,7 +87,7 @@ struct conform_kind {
     long (*seconds_left)(struct conform *c, const char *key);
 };
 
-/* What is asked with one step of a case, and the answer. */
+/* Which CAS a step sends. */
 enum conform_cas {
     CAS_ANY,
     CAS_RIGHT,  /* that of the item */
@@ -96,6 +96,7 @@ enum conform_cas {
     CAS_SOME    /* any but 0, where there is no item */
 };
 
+/* One step of a case: the call and the expected answer. */
 struct conform_step {
     enum hg_op op;
     const char *key, *value;
@@ -103,10 +104,10 @@ struct conform_step {
     uint32_t expiry;
     uint64_t delta, initial;
     uint16_t status;
-    const char *gives; /* get, gat: the value; NULL: it is not looked at */
+    const char *gives; /* get, gat: the value; NULL: not checked */
     uint64_t counter;
-    uint32_t bytes;   /* append, prepend: of the value then; 0: not looked at */
-    const char *says; /* a refusal's text has it; NULL: it is not looked at */
+    uint32_t bytes;   /* append, prepend: size of the value then; 0: not checked */
+    const char *says; /* part of a refusal's text; NULL: not checked */
 };
 
 struct conform_case {
@@ -138,8 +139,9 @@ uint64_t conform_deadline(void);
         }                                                                                          \
     } while (0)
 
-/* A call that is set up, for a key under the test's prefix; to its end, without a fault. */
+/* Prepares a call for a key under the test's prefix. */
 void conform_note(struct conform *c, struct note *note, enum hg_op op, const char *key);
+/* Submits it, waits for its end, and fails the test on a fault. */
 struct hg_result conform_finish(struct conform *c, struct note *note);
 /* The answer to one call. A value comes with flags where the store has them. */
 struct hg_result conform_call(struct conform *c, enum hg_op op, const char *key, const char *value);

@@ -1,5 +1,5 @@
-// piece - a call whose value is a piece of a pattern, and that checks that the same piece comes
-// back SPDX-License-Identifier: BSD-3-Clause
+// piece - a call that carries part of a pattern and checks that it comes back
+// SPDX-License-Identifier: BSD-3-Clause
 #ifndef PIECE_H
 #define PIECE_H
 

@@ -1,5 +1,5 @@
-// walk - a range over rows "r<nn>" of table "t", read to its end in pages as the client side does
-// it SPDX-License-Identifier: BSD-3-Clause
+// walk - reads a range over the rows of table "t" to its end, page by page
+// SPDX-License-Identifier: BSD-3-Clause
 #include "walk.h"
 
 #include <stdio.h>

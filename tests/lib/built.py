@@ -1,8 +1,8 @@
 """built - the programs under test: where they are, and how much slower they are than usual.
 
-HG_BUILD (default ./build) names the folder with the built programs. A build with a sanitizer is
-slower and larger, and so is any build beside other tests: SCALE stretches every bound of a wait,
-memory_factor() every bound of memory. HG_TEST_SCALE multiplies SCALE on slow machines.
+HG_BUILD (default ./build) names the folder with the built programs. A sanitizer makes a build slower
+and larger, and other tests beside it make it slower. SCALE multiplies every time bound,
+memory_factor() every memory bound. HG_TEST_SCALE multiplies SCALE on slow machines.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# layers - a folder includes, and its library calls, only what the architecture lets it; every header
-# stands alone (TAP)
+# layers - folders include, and libraries call, only what the architecture allows; each header compiles
+# alone (TAP)
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 src=$top_srcdir/src
@@ -13,14 +13,14 @@ result() { # "ok" or "not ok", name
     [ "$1" = ok ] || failed=1
 }
 
-# Who may include whom, each layer with those below it.
+# A layer may include itself and the layers named.
 check_layer() {
     layer=$1
     allowed=" $layer $2 "
     bad=
     for file in "$src/$layer"/*.[ch]; do
         [ -e "$file" ] || continue
-        # Folders of tests are on the compiler's path too.
+        # Without a folder it could be a test's header, whose folders are on the include path too.
         for used in $(sed -n 's|^#include "\([^/"]*\)".*|\1|p' "$file"); do
             [ "$used" = config.h ] || bad="$bad ${file##*/src/}->$used"
         done
@@ -45,7 +45,7 @@ taken() {
 
 libraries="base tablepb proto core io table back front app load ctl"
 
-# What a library takes must come from those below it, or from outside of this tree.
+# A library may use symbols only of libraries below it, or from outside of this tree.
 check_library() {
     bad=
     for other in $libraries; do

@@ -34,7 +34,7 @@ def files_of_tree():
     """Every file of the tree but those of builds and of tools."""
     found = []
     for folder, folders, names in os.walk(TOP):
-        # A build has a Makefile, the source tree has none (unless it was configured in place).
+        # Builds are skipped: they have a config.status, or a name that begins with "build".
         folders[:] = [name for name in folders if name not in (".git", "__pycache__", "autom4te.cache")
                       and not os.path.exists(os.path.join(folder, name, "config.status"))
                       and os.path.join(folder, name) != BUILD and not name.startswith("build")]

@@ -1,8 +1,8 @@
-// patience - how tests wait: with a bound, and without keeping the cores from those waited for
+// patience - how tests wait: with a bound, and without taking the cores from what they wait for
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What must happen is waited for as long as the slowest machine may take: 30 s, times
-// HG_TEST_SCALE. Only a test that fails anyway waits that long.
+// Each wait lasts at most 30 s times HG_TEST_SCALE, enough for the slowest machine. Only a test
+// that fails waits that long.
 #ifndef PATIENCE_H
 #define PATIENCE_H
 
@@ -31,15 +31,15 @@ static inline uint64_t patience_end_us(void)
     return hg_now_us() + PATIENCE_US * patience_scale();
 }
 
-/* Lets the others have the core. A thread that yields instead uses up its share of a busy machine,
-   and is late when its turn has come. */
+/* Gives the core to others. A thread that calls sched_yield instead uses up its share of a busy
+   machine, and then runs late. */
 static inline void patience_nap(void)
 {
     nanosleep(&(struct timespec){0, 20000}, NULL);
 }
 
-/* Does `step` until the condition holds; fails the test, with the condition in words, when patience
-   is at its end. */
+/* Repeats `step` until the condition holds. After 30 s (scaled) it fails the test and prints the
+   condition. */
 #define PATIENCE_UNTIL(condition, step)                                                            \
     do {                                                                                           \
         PATIENCE_WHILE(!(condition))                                                               \
@@ -48,21 +48,21 @@ static inline void patience_nap(void)
         }                                                                                          \
     } while (0)
 
-/* A loop that fails the test when patience is at its end. */
+/* A loop that fails the test after 30 s (scaled). */
 #define PATIENCE_WHILE(condition)         PATIENCE_WHILE_0(condition, __LINE__)
 #define PATIENCE_WHILE_0(condition, line) PATIENCE_WHILE_1(condition, line)
 #define PATIENCE_WHILE_1(condition, line) PATIENCE_WHILE_2(condition, patience_end_us_##line)
 #define PATIENCE_WHILE_2(condition, end_us)                                                        \
     for (uint64_t end_us = patience_end_us(); (condition); PATIENCE_CHECK(end_us, #condition))
 
-/* Fails the test when it is later than `end_us` and this still holds. */
+/* Fails the test if the clock is past `end_us`; `what` is the text of the loop's condition. */
 #define PATIENCE_CHECK(end_us, what)                                                               \
     ((void)(hg_now_us() > (end_us)                                                                 \
                 ? (print_error("waited too long while: %s\n", what), _fail(__FILE__, __LINE__))    \
                 : (void)0))
 
-/* For what blocks and cannot look at the clock: ends the process with a message when the time is
-   over, unless patience_alarm_off comes before. */
+/* For a call that blocks: ends the process with a message after 30 s (scaled), unless
+   patience_alarm_off comes before. */
 static const char *patience_alarm_text;
 
 static inline void patience_on_alarm(int signal)
@@ -87,8 +87,8 @@ static inline void patience_alarm_off(void)
     alarm(0);
 }
 
-/* Whether only those tests are to run that measure real time. The deep check runs them, with
-   nothing beside them. */
+/* True if the program is to check what it measures in real time: the deep check sets HG_TEST_ALONE
+   and runs nothing beside it. */
 static inline bool patience_measures(void)
 {
     return getenv("HG_TEST_ALONE") != NULL;
