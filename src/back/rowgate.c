@@ -31,9 +31,14 @@ static void on_ready(struct hg_hook *hook)
     hg_rowgate_run(rows);
 }
 
+static void set_alarm(struct hg_rows *rows);
+
+/* The loop turns, which is enough: see on_ready. A timer that is early is set again. */
 static void on_rest(struct hg_timer *timer)
 {
-    (void)timer; /* the loop turns: see on_ready */
+    struct hg_rows *rows = HG_CONTAINER_OF(timer, struct hg_rows, rest_timer);
+    if (rows->next_start_us != UINT64_MAX && rows->loop->now_us < rows->next_start_us)
+        set_alarm(rows);
 }
 
 bool hg_rowgate_init(struct hg_rows *rows)

@@ -87,33 +87,19 @@ void hg_loop_unhook(struct hg_hook *hook)
     hg_list_remove(&hook->node);
 }
 
-static int add_event(struct hg_timer *timer, uint64_t us)
-{
-    struct timeval tv = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
-    return event_add(&timer->event, &tv) == 0 ? 0 : -ENOMEM;
-}
-
-/* libevent measures with a coarse clock, and from the beginning of a turn, so it may be some
-   milliseconds early. A caller that compares times would then find nothing to do, and sleep on. */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
     struct hg_timer *timer = arg;
-    uint64_t now_us = timer->due_us > 0 ? hg_now_us() : 0;
-    if (now_us < timer->due_us && add_event(timer, timer->due_us - now_us) == 0)
-        return;
-    if (timer->loop->now_us < timer->due_us)
-        hg_loop_stamp_slow(timer->loop); /* an earlier callback of this turn read the clock */
     hg_loop_stamp(timer->loop);
     timer->fn(timer);
 }
 
 int hg_loop_timer_arm(struct hg_timer *timer, uint64_t us)
 {
-    bool periodic = (event_get_events(&timer->event) & EV_PERSIST) != 0;
-    timer->due_us = periodic ? 0 : hg_now_us() + us;
-    return add_event(timer, us);
+    struct timeval tv = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    return event_add(&timer->event, &tv) == 0 ? 0 : -ENOMEM;
 }
 
 int hg_loop_timer_init(struct hg_loop *loop, struct hg_timer *timer, uint64_t every_us,
@@ -121,7 +107,6 @@ int hg_loop_timer_init(struct hg_loop *loop, struct hg_timer *timer, uint64_t ev
 {
     timer->fn = fn;
     timer->loop = loop;
-    timer->due_us = 0;
     if (event_assign(&timer->event, loop->base, -1, every_us > 0 ? EV_PERSIST : 0, on_timer,
                      timer) != 0)
         return -EINVAL;

@@ -77,12 +77,12 @@ static inline void hg_loop_again(struct hg_loop *loop)
     loop->again = true;
 }
 
-/* A timer that fires every `every_us` until hg_loop_timer_fini. 0 or -errno. A one-shot timer never
-   fires early: with the real clock, the loop's `now_us` has then reached `due_us`. */
+/* A timer that fires every `every_us` until hg_loop_timer_fini. 0 or -errno. It may fire a few
+   milliseconds early, since libevent measures with a coarse clock: a callback that compares times
+   arms its timer again when it finds nothing to do. */
 struct hg_timer {
     struct event event;
     struct hg_loop *loop;
-    uint64_t due_us; /* one-shot: when it fires, by the real clock; else 0 */
     void (*fn)(struct hg_timer *timer);
 };
 HG_MUST_USE int hg_loop_timer_init(struct hg_loop *loop, struct hg_timer *timer, uint64_t every_us,

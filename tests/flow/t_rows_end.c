@@ -182,6 +182,29 @@ static void wakes_from_rest(void **state)
     fini(1);
 }
 
+/* A timer may be early by the loop's clock: it is set again, and nothing rests for ever. */
+static void wakes_though_the_timer_is_early(void **state)
+{
+    struct rowscene *s = *state;
+    begin(s, 0, ROWOP_ADD);
+    lose(s, 4);
+    assert_int_equal(ops[0].row.step, HG_ROW_STEP_RESTS);
+    uint64_t start_us = ops[0].row.start_us;
+    patience_alarm("a call that rests");
+    for (unsigned i = 0; i < 3; i++) {
+        hg_loop_turn(&s->worker.loop,
+                     true); /* the timer fires, and by this clock no time has passed */
+        assert_int_equal(fakestore_pending(s->fake), 0);
+    }
+    rowscene_now_us = start_us;
+    while (fakestore_pending(s->fake) == 0)
+        hg_loop_turn(&s->worker.loop, true);
+    patience_alarm_off();
+    rowscene_answer_all(s);
+    assert_int_equal(ops[0].done, 1);
+    fini(1);
+}
+
 /* After the end a cancel does nothing. */
 static void cancel_afterwards(void **state)
 {
@@ -442,6 +465,7 @@ int main(void)
         ROW_TEST(cancel_without_room),
         ROW_TEST(rests),
         ROW_TEST(wakes_from_rest),
+        ROW_TEST(wakes_though_the_timer_is_early),
         ROW_TEST(cancel_afterwards),
         ROW_TEST(late_in_the_gate),
         ROW_TEST(late_and_cancelled),

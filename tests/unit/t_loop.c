@@ -181,46 +181,6 @@ static void test_timers(void **state)
     hg_loop_fini(&loop);
 }
 
-struct due {
-    struct hg_timer timer;
-    uint64_t due_us;
-    unsigned *fired;
-    bool early;
-};
-
-static void on_due(struct hg_timer *timer)
-{
-    struct due *due = HG_CONTAINER_OF(timer, struct due, timer);
-    due->early = hg_now_us() < due->due_us || timer->loop->now_us < due->due_us;
-    ++*due->fired;
-}
-
-/* A timer that fired early would find nothing to do, and nobody would arm it again. */
-static void test_no_timer_is_early(void **state)
-{
-    enum { TIMERS = 200 };
-    struct hg_loop loop;
-    static struct due due[TIMERS];
-    unsigned fired = 0;
-    (void)state;
-    assert_int_equal(hg_loop_init(&loop), 0);
-    for (unsigned i = 0; i < TIMERS; i++) {
-        due[i] = (struct due){.fired = &fired};
-        assert_int_equal(hg_loop_timer_init(&loop, &due[i].timer, 0, on_due), 0);
-        due[i].due_us = hg_now_us() + 137 * i;
-        assert_int_equal(hg_loop_timer_arm(&due[i].timer, 137 * i), 0);
-    }
-    alarm(60); /* a timer that is lost would be waited for without end */
-    while (fired < TIMERS)
-        hg_loop_turn(&loop, true);
-    alarm(0);
-    for (unsigned i = 0; i < TIMERS; i++) {
-        assert_false(due[i].early);
-        hg_loop_timer_fini(&due[i].timer);
-    }
-    hg_loop_fini(&loop);
-}
-
 static void test_again_does_not_wait(void **state)
 {
     struct hg_loop loop;
@@ -346,7 +306,6 @@ int main(void)
         cmocka_unit_test(test_hooks_that_hook),
         cmocka_unit_test(test_clock_is_read_once_a_turn),
         cmocka_unit_test(test_timers),
-        cmocka_unit_test(test_no_timer_is_early),
         cmocka_unit_test(test_again_does_not_wait),
         cmocka_unit_test(test_letters_of_threads),
         cmocka_unit_test(test_letter_posts_itself),
