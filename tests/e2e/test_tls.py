@@ -725,7 +725,7 @@ def test_headgate_load(gate, ca):
     for sizes in ("0-100", "30000"):
         count = 20000 if sizes == "0-100" else 2000
         done = load("-s", where, "-n", count, "-c", 4, "-p", 50, "--keys", 500, "--fill",
-                    "--value-bytes", sizes, "--tls", ca.certificate)
+                    "--value-bytes", sizes, "--key-prefix", sizes + ":", "--tls", ca.certificate)
         assert done.returncode == 0, done.stderr
         total = json.loads(done.stdout)["total"]
         assert total["operations"] == count and total["lost"] == 0, total

@@ -31,10 +31,12 @@ enum {
     HAS_SERVER_TEXTS = 1 << 11, /* memcached says why; elsewhere the front adds the text */
     HAS_VIEWS = 1 << 12,        /* values hold until the end of the turn, and need no block */
     HAS_WORKERS = 1 << 13, /* several workers share it; inline embedded and plain Redis lack this */
-    HAS_ONE_SERVER = 1 << 14, /* one server, and one connection to it suffices */
-    HAS_TIES = 1 << 15,       /* a queued call is not sent yet; freeing the store refuses it
-                                 (tie.h) */
-    IS_FAST = 1 << 16,        /* no write waits for the disk */
+    HAS_ONE_SERVER = 1 << 14,    /* one server, and one connection to it suffices */
+    HAS_TIES = 1 << 15,          /* a queued call is not sent yet; freeing the store refuses it
+                                    (tie.h) */
+    HAS_LARGE_NUMBERS = 1 << 16, /* memcached 1.6.18 looks for a minus in front of a number of 2^63
+                                    and more, but beyond its end, and may refuse it */
+    IS_FAST = 1 << 17,           /* no write waits for the disk */
 };
 
 /* A store under test. */

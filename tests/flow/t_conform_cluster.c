@@ -7,7 +7,7 @@
 
 #define HAS                                                                                        \
     (HAS_CAS | HAS_FLAGS | HAS_PADDING | HAS_ROWS | HAS_ORDER | HAS_JOIN_LIMIT | HAS_JOIN_SIZE |   \
-     HAS_WORKERS | HAS_TIES | IS_FAST)
+     HAS_WORKERS | HAS_TIES | HAS_LARGE_NUMBERS | IS_FAST)
 
 static const struct conform_store stores[] = {
     {"cluster", HAS, .key_max = HG_REDIS_KEY_MAX, .rounds = CLUSTERD_MASTERS, .walk_steps = 4000},

@@ -11,7 +11,8 @@
 
 #define HAS                                                                                        \
     (HAS_CAS | HAS_FLAGS | HAS_PADDING | HAS_ROWS | HAS_ORDER | HAS_LATER_FLUSH | HAS_JOIN_LIMIT | \
-     HAS_SET_LIMIT | HAS_JOIN_SIZE | HAS_TOUCH_FLAGS | HAS_RISING_CAS | HAS_VIEWS)
+     HAS_SET_LIMIT | HAS_JOIN_SIZE | HAS_TOUCH_FLAGS | HAS_RISING_CAS | HAS_VIEWS |                \
+     HAS_LARGE_NUMBERS)
 
 static const struct mode {
     enum hg_embedded_writing writing;

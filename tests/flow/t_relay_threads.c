@@ -339,7 +339,7 @@ static void t_apart(void **state)
     crew.storms = crew.apart = true;
     crew_run(&crew);
     wait_for(&crew, 3000);
-    assert_true(rig_stat(crew.shared, 0, HG_UPSTREAM_QUARANTINED) > 0);
+    WAIT_UNTIL(rig_stat(crew.shared, 0, HG_UPSTREAM_QUARANTINED) > 0);
     crew_stop(&crew);
     daemon_put_down(&daemon_one);
     for (uint32_t w = 0; w < 3; w++)
