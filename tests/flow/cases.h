@@ -40,6 +40,18 @@ static inline void cases_over(void)
     cases_place.in = NULL;
 }
 
+/* Carries out the rows of a case, an array of the file's `struct row`, on the file's `struct play`.
+ */
+#define CASES_PLAY(in, play)                                                                       \
+    do {                                                                                           \
+        const struct row *cases_rows = (in)->rows;                                                 \
+        for (unsigned i = 0; i < (in)->count; i++) {                                               \
+            cases_at(in, i, cases_rows[i].line);                                                   \
+            cases_rows[i].act(play, &cases_rows[i]);                                               \
+        }                                                                                          \
+        cases_at(in, (in)->count, 0);                                                              \
+    } while (0)
+
 /* cmocka's teardown, which it calls after a failure too. */
 static inline int cases_tell(void **state)
 {

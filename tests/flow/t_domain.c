@@ -787,14 +787,9 @@ static const struct row t_a_refused_probe_is_an_answer[] = {
 static void run_case(void **state)
 {
     const struct cases_case *in = *state;
-    const struct row *rows = in->rows;
     static struct play play;
     memset(&play, 0, sizeof play);
-    for (unsigned i = 0; i < in->count; i++) {
-        cases_at(in, i, rows[i].line);
-        rows[i].act(&play, &rows[i]);
-    }
-    cases_at(in, in->count, 0);
+    CASES_PLAY(in, &play);
     crowd_fini(&play.c);
     cases_over();
 }

@@ -544,14 +544,9 @@ static const struct row test_held[] = {
 static void run_case(void **state)
 {
     const struct cases_case *in = *state;
-    const struct row *rows = in->rows;
     static struct play play;
     memset(&play, 0, sizeof play);
-    for (unsigned i = 0; i < in->count; i++) {
-        cases_at(in, i, rows[i].line);
-        rows[i].act(&play, &rows[i]);
-    }
-    cases_at(in, in->count, 0);
+    CASES_PLAY(in, &play);
     if (play.has_other)
         client_close(&play.other);
     table_close(&play.t);

@@ -270,13 +270,8 @@ static const struct row t_settling_leaves_nobody_waiting[] = {
 static void run_case(void **state)
 {
     const struct cases_case *in = *state;
-    const struct row *rows = in->rows;
     static struct play play;
-    for (unsigned i = 0; i < in->count; i++) {
-        cases_at(in, i, rows[i].line);
-        rows[i].act(&play, &rows[i]);
-    }
-    cases_at(in, in->count, 0);
+    CASES_PLAY(in, &play);
     knot_fini(&play.knot);
     cases_over();
 }

@@ -24,7 +24,7 @@
 
 #define WORKERS_MAX 10
 #define CONNS_MAX   8
-#define SPINS       20000 // for one that runs; after that it probably does not
+#define SPINS       20000    // for one that runs; after that it probably does not
 #define WATCHDOG_US 30000000 // without progress; a hang, however slow the machine is
 
 enum conn_state { CONN_IDLE, CONN_WAITS, CONN_RUNS, CONN_STRANDED };
