@@ -30,18 +30,39 @@ class Failure(Exception):
         self.what, self.text = what, text
 
 
-def end_group(group, number):
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        pass
+def members(session):
+    """The processes of a session; `timeout` and test servers have process groups of their own in it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as stat:
+                    fields = stat.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(name))
+    return found
+
+
+def end_session(session):
+    """Ends all that a command has started; again until none is left, since they may start others."""
+    for _ in range(100):
+        left = members(session)
+        for process in left:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not left:
+            return
 
 
 def end_all():
     """At an interrupt: nothing stays behind."""
     with _lock:
-        for group in _running:
-            end_group(group, signal.SIGKILL)
+        for session in _running:
+            end_session(session)
 
 
 def run(step, command, cwd=TOP, env=None, limit_s=1800, nice=0, may_fail=False):
@@ -64,13 +85,8 @@ def run(step, command, cwd=TOP, env=None, limit_s=1800, nice=0, may_fail=False):
             code = child.wait(limit_s)
         except subprocess.TimeoutExpired:
             late = True
-            end_group(child.pid, signal.SIGTERM)
-            try:
-                child.wait(10)
-            except subprocess.TimeoutExpired:
-                pass
         finally:
-            end_group(child.pid, signal.SIGKILL)
+            end_session(child.pid)
             child.wait()
             with _lock:
                 _running.discard(child.pid)

@@ -161,16 +161,22 @@ def recall():
     try:
         with open(STATE, encoding="utf-8") as kept:
             state = json.load(kept)
-        return ({name: float(s) for name, s in state["durations"].items() if name in STEPS},
+        durations = {name: float(s) for name, s in state["durations"].items() if name in STEPS}
+        # A step that was slow once must not be left for ever.
+        return ({name: min(s, 2 * STEPS[name][1]) for name, s in durations.items() if s > 0},
                 [name for name in state["left"] if name in STEPS])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError,
+            RecursionError):
         return {}, []
 
 
 def remember(durations, left):
-    with open(STATE + ".new", "w", encoding="utf-8") as kept:
-        json.dump({"durations": durations, "left": left}, kept)
-    os.replace(STATE + ".new", STATE)
+    try:
+        with open(STATE + ".new", "w", encoding="utf-8") as kept:
+            json.dump({"durations": durations, "left": left}, kept)
+        os.replace(STATE + ".new", STATE)
+    except OSError as error:
+        say("check: cannot write '%s': %s" % (STATE, error.strerror))
 
 
 def run_all(runner, begin=None):
@@ -188,7 +194,9 @@ def run_all(runner, begin=None):
             say("%-14s left for the next run: it takes %.0f s" % (name, lasts_s))
             continue
         runner.run_lane([Step(name, work)])
-        durations[name] = runner.seconds.get(name, usual_s)
+        # One that failed or was skipped says nothing of how long it takes.
+        if runner.ledger.passed_of.get(name) and not runner.ledger.failed_of(name):
+            durations[name] = runner.seconds[name]
         remember(durations, waiting + names[names.index(name) + 1:])
     remember(durations, waiting)
     return waiting

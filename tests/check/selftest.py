@@ -58,6 +58,24 @@ def test_what_was_left_comes_first():
     assert deep.fits(100, 200, 300) and not deep.fits(101, 200, 300)
 
 
+def test_what_is_remembered_cannot_mislead():
+    kept, deep.STATE = deep.STATE, os.path.join(commands.OUT, "deep.json")
+    try:
+        for text in ("", "[]", "{}", '{"durations": {"fuzz": "x"}, "left": []}', "[" * 100000,
+                     '{"durations": {"fuzz": 1%s}, "left": []}' % ("0" * 400)):
+            with open(deep.STATE, "w", encoding="utf-8") as state:
+                state.write(text)
+            assert deep.recall() == ({}, []), text[:40]
+        with open(deep.STATE, "w", encoding="utf-8") as state:
+            state.write('{"durations": {"fuzz": 1e9, "nonsense": 3, "package": NaN}, "left": ["fuzz", "x"]}')
+        durations, left = deep.recall()
+        assert durations == {"fuzz": 2 * deep.STEPS["fuzz"][1]} and left == ["fuzz"]
+        deep.remember({"fuzz": 12.5}, ["package"])
+        assert deep.recall() == ({"fuzz": 12.5}, ["package"])
+    finally:
+        deep.STATE = kept
+
+
 def test_a_command_that_hangs_is_ended_with_its_children():
     begin = time.monotonic()
     try:
@@ -117,6 +135,11 @@ def test_results_are_booked_by_name():
                          '<failure message="no">why</failure></testcase></testsuite></testsuites>')
         assert suites.book_junit(book, "e2e", folder + "/e2e.xml") == 1
     suites.book_tap(book, "tsan", "t_y", 66, "1..1\nok 1 - fine\n")
+    for text, verdict in (("", "planned none"), ("1..5\nok 1 - a\n", "ran 1 tests, planned 5"),
+                          ("Bail out! no\n", "planned none")):
+        odd = ledger.Ledger()
+        suites.book_tap(odd, "tsan", "t_z", 0, text)
+        assert len(odd.failures) == 1 and verdict in odd.failures[0][1], odd.failures
     assert book.passed == 3
     assert [name for _, name, _ in book.failures] == [
         "tests/unit/t_x 2 - b", "tests/unit/t_x (without a name)", "tests/e2e/test_x::b",

@@ -166,11 +166,17 @@ def all_files():
 
 def changed(ref):
     """Paths that differ from a commit, uncommitted and untracked files included."""
-    found = set()
-    for command in (["git", "diff", "--name-only", ref],
-                    ["git", "ls-files", "--others", "--exclude-standard"]):
-        done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Failure("--since %s: %s" % (ref, done.stderr.strip()))
-        found |= set(done.stdout.split())
-    return sorted(found)
+    commit = git("rev-parse", "--verify", "--quiet", "--end-of-options", ref + "^{commit}").strip()
+    if not commit:
+        raise Failure("--since '%s': no such commit (accepted: what git takes for one, such as main or "
+                      "HEAD~3)" % ref)
+    base = git("merge-base", commit, "HEAD").strip() or commit
+    text = (git("diff", "--name-only", "--no-renames", "-z", base)
+            + git("ls-files", "--others", "--exclude-standard", "-z"))
+    return sorted(set(text.split("\0")) - {""})
+
+
+def git(*words):
+    """What git prints; nothing when it fails."""
+    return subprocess.run(["git", *words], cwd=TOP, capture_output=True, text=True,
+                          errors="surrogateescape", check=False).stdout

@@ -62,3 +62,4 @@ class Runner:
             except Exception as error:  # pylint: disable=broad-except
                 self.broken.add(step.name)
                 self.ledger.fail(step.name, "fault in the check itself: %r" % error)
+                self.ledger.end_step(step.name, 0, "FAILED: fault in the check itself")

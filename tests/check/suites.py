@@ -28,6 +28,8 @@ def test_programs(*folders):
 
 def make_check(ledger, step, path, env=None):
     """`make check`: every test program and script of the tree, eight side by side."""
+    if not os.path.exists(os.path.join(path, "Makefile")):
+        raise Failure("nothing is built in %s: run the step that builds it first" % path)
     for old in glob.glob(os.path.join(path, "tests/*/*.trs")):
         os.remove(old)
     code, text = run(step, ["make", "-s", "-k", "-j%d" % WIDE, "check"], cwd=path,
@@ -49,14 +51,17 @@ def book_trs(ledger, step, path, trs):
     passed = len(re.findall(r"^:test-result: PASS", text, re.M))
     ledger.count(step, passed)
     bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
-    with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
-        said = log.read()
+    try:
+        with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
+            said = log.read()
+    except OSError:
+        said = ""
     names = re.findall(r"^(?:FAIL|ERROR|XPASS): (.*)", said, re.M)
     for name in names + [program + " (without a name)"] * (bad - len(names)):
         ledger.fail(step, name, tail(said))
     for name in re.findall(r"^SKIP: (.*)", said, re.M):
         ledger.skip(name)
-    elapsed = re.search(r"^:elapsed: ([\d.]+)", text, re.M)
+    elapsed = re.search(r"^:elapsed: (\d+\.?\d*)$", text, re.M)
     if elapsed:
         ledger.time(float(elapsed.group(1)), program)
     return bad
@@ -90,14 +95,21 @@ def book_tap(ledger, step, program, code, text):
     bad = re.findall(r"^not ok (.*)", text, re.M)
     for name in bad:
         ledger.fail(step, "%s %s" % (program, name), tail(text))
+    plan = re.search(r"^1\.\.(\d+)", text, re.M)
+    ran = len(re.findall(r"^(?:not )?ok ", text, re.M))
     if code != 0 and not bad:
         ledger.fail(step, "%s (ended with %s)" % (program, code), tail(text))
+    elif plan is None or int(plan.group(1)) != ran:
+        ledger.fail(step, "%s (ran %d tests, planned %s)" % (
+            program, ran, plan.group(1) if plan else "none"), tail(text))
 
 
 # ---- end to end, by pytest ----
 
 def pytest(ledger, step, path, select, wide, files=None, limit_s=1500):
     """The end-to-end tests that the marks `select`, on the build in `path`."""
+    if not os.path.exists(os.path.join(path, "headgate")):
+        raise Failure("nothing is built in %s: run the step that builds it first" % path)
     report = os.path.join(OUT, step + ".xml")
     if os.path.exists(report):
         os.remove(report)
@@ -114,7 +126,10 @@ def pytest(ledger, step, path, select, wide, files=None, limit_s=1500):
         code, text = failure.what, failure.text
     if not os.path.exists(report):
         raise Failure("pytest ended with %s and no report" % code, text)
-    failed = book_junit(ledger, step, report)
+    try:
+        failed = book_junit(ledger, step, report)
+    except (xml.etree.ElementTree.ParseError, ValueError) as error:
+        raise Failure("pytest ended with %s and a damaged report: %s" % (code, error), text) from error
     if code not in (0, 5) and failed == 0:  # 5: nothing is selected
         raise Failure("pytest ended with %s, and no test has failed" % code, text)
 

@@ -83,7 +83,7 @@ EXTRA_DIST += tests/e2e/test_wire.py
 .PHONY: check-e2e check-clients-table
 check-e2e: all $(e2e_programs)
 	HG_BUILD='$(abs_top_builddir)' PYTHONPYCACHEPREFIX='$(abs_top_builddir)/pycache' /usr/bin/python3 -m pytest \
-	  -p no:cacheprovider -q -rs $(E2E_FLAGS) '$(top_srcdir)/tests/e2e'
+	  -p no:cacheprovider --strict-markers -q -rs $(E2E_FLAGS) '$(top_srcdir)/tests/e2e'
 
 check-clients-table: $(e2e_programs)
 	HG_BUILD='$(abs_top_builddir)' /usr/bin/python3 '$(top_srcdir)/tests/e2e/client_statuses.py' \

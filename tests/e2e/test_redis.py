@@ -543,7 +543,8 @@ def test_plain_strings_have_neither_flags_nor_cas(plain, key):
 # ---- tenants that share a server ----
 
 def tenants_of(server, *rows):
-    return over(server, [dict(row, upstream="store") for row in rows], threads=2)
+    return over(server, [dict(row, upstream="store") for row in rows], threads=2,
+                upstream=PATIENT)
 
 
 def fill(daemon, *names):
