@@ -5,8 +5,9 @@
 
 #include "app/process.h"
 #include "back/embedded.h"
-#include "back/remote.h"
+#include "back/redis_dialect.h"
 #include "back/rediscluster.h"
+#include "back/remote.h"
 #include "back/upstream.h"
 #include "base/list.h"
 
@@ -16,6 +17,7 @@ struct hg_parts {
     struct hg_embedded_shared *embedded;
     struct hg_upstream_shared *remote;
     struct hg_rediscluster_shared *cluster; /* has `remote` */
+    struct hg_redis_conf redis;             /* of Redis and Redis Cluster */
     uint32_t max_connections;               /* to a server, of the whole process */
 };
 

@@ -204,12 +204,13 @@ static void open_shared(const struct hg_impl *impl, struct hg_parts *parts,
 {
     struct hg_resolver *resolver = impl->process->resolver;
     uint32_t workers = impl->process->front.worker_count;
+    /* Now, since a worker that opens its store may not look at the process's directory. */
+    parts->redis = redis_conf(impl, conf);
     if (!is_cluster) {
         parts->remote = hg_upstream_shared_new(conf, resolver, workers, why);
         return;
     }
-    const struct hg_redis_conf redis = redis_conf(impl, conf);
-    parts->cluster = hg_rediscluster_shared_new(conf, &redis, resolver, workers, why);
+    parts->cluster = hg_rediscluster_shared_new(conf, &parts->redis, resolver, workers, why);
     if (parts->cluster != NULL)
         parts->remote = parts->cluster->upstream;
 }
@@ -517,8 +518,8 @@ static struct hg_store *new_memcached(const struct hg_impl *impl, const struct h
 static struct hg_store *new_redis(const struct hg_impl *impl, const struct hg_parts *parts,
                                   const struct hg_remote_place *place)
 {
-    const struct hg_redis_conf conf = redis_conf(impl, &parts->remote->conf);
-    return hg_redis_store_new(parts->remote, place, &conf);
+    (void)impl;
+    return hg_redis_store_new(parts->remote, place, &parts->redis);
 }
 
 static struct hg_store *new_cluster(const struct hg_impl *impl, const struct hg_parts *parts,

@@ -91,7 +91,7 @@ def deep_tsan(ledger):
 def e2e_tsan(ledger):
     path = builds.make("e2e-tsan", "tsan", ["all"])
     builds.make("e2e-tsan", "tsan", ["tests/lib/slowstore"])
-    suites.pytest(ledger, "e2e-tsan", path, "threaded and not alone and not foreign", 4)
+    suites.pytest(ledger, "e2e-tsan", path, "threaded and not alone and not foreign", CORES)
     suites.pytest(ledger, "e2e-tsan", path, "threaded and alone", 1)
 
 
