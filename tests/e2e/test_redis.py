@@ -12,7 +12,7 @@ import pytest
 
 from conftest import own_rows
 from mcbin import (Op, St, counter_extras, poll, request, scaled, set_extras, show)
-from redis_tools import DOWN, client_of, config, item, over, upstream
+from redis_tools import DOWN, PATIENT, client_of, config, item, over, upstream
 from redisservers import Redis
 from respbin import Resp, RespError
 from servers import Headgate, free_port

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from mcbin import Op, St, counter_extras, poll, request, scaled, set_extras, show
-from redis_tools import DOWN, client_of, config, item, upstream
+from redis_tools import DOWN, PATIENT, client_of, config, item, upstream
 from redisservers import RedisCluster
 from respbin import slot_of
 from servers import Headgate, free_port
