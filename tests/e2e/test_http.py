@@ -500,7 +500,8 @@ def test_history(busy):
         for series in rows.values():
             every += series.values()
     assert all(len(values) == count for values in every)
-    assert max(v or 0 for v in got["tenants"]["shop"]["units_per_s"]) >= 100
+    # One flood, over as many seconds as this machine took for it.
+    assert sum(v or 0 for v in got["tenants"]["shop"]["units_per_s"]) >= 100
     assert max(v or 0 for v in got["series"]["p99_us"]) > 0
     assert got["upstreams"]["cache"]["read_tickets"][-1] > 0
     later = ask(busy, "/api/history.json?since=%d" % got["time"][-2]).json()
