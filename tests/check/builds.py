@@ -23,6 +23,8 @@ def configure(step, way):
     """Configures unless that was done; returns the folder."""
     path = folder(way)
     os.makedirs(path, exist_ok=True)
+    if not os.path.exists(os.path.join(TOP, "configure")):
+        run(step, ["autoreconf", "-i"])
     if not os.path.exists(os.path.join(path, "Makefile")):
         run(step, [os.path.join(TOP, "configure"), "-q"] + WAYS[way], cwd=path)
     return path

@@ -7,11 +7,9 @@ that it skipped the last time, and skips a step that would end too late.
 import json
 import os
 import re
-import shutil
 import time
 
 import builds
-import quick
 import suites
 from commands import CORES, OUT, SANITIZER_ENV, TOP, WIDE, lacks, run
 from ledger import say
