@@ -79,7 +79,7 @@ def test_what_is_remembered_cannot_mislead():
 def test_a_command_that_hangs_is_ended_with_its_children():
     begin = time.monotonic()
     try:
-        commands.run("selftest", ["sh", "-c", "sleep 600 & echo $!; wait"], limit_s=1)
+        commands.run("selftest", ["sh", "-c", "sleep 60 & echo $!; wait"], limit_s=1)
     except commands.Failure as failure:
         assert "no end after 1 s" in failure.what
         child = int(failure.text.split()[-1])
