@@ -281,7 +281,11 @@ class RedisCluster:
     # -- what happens to it --
 
     def kill_master(self, node):
-        """Kills it; returns once a replica has its slots and all living nodes agree."""
+        """Kills it; returns once a replica has its slots and all living nodes agree.
+
+        All agree before that, too: a slot that the node has only just got, and of which its
+        replica has not heard, would die with it."""
+        self.wait_ok()
         slots = self.table(node)[node.id][2]
         assert slots, "no master"
         node.kill()
