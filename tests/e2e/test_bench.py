@@ -109,6 +109,7 @@ def test_it_leaves_nothing_behind(tmp_path, number):
         assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.alone
 def test_a_target_that_is_missing_is_skipped_with_the_reason(tmp_path):
     build = tmp_path / "build"
     build.mkdir()

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon.h"
 #include "proto/keyslot.h"
 #include "../unit/patience.h"
 
@@ -30,17 +31,6 @@
     do {                                                                                           \
         PATIENCE_UNTIL(condition, poll(NULL, 0, 5));                                               \
     } while (0)
-
-static uint16_t free_port(void)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-    close(fd);
-    return ntohs(in.sin_port);
-}
 
 bool clusterd_is_installed(void)
 {
@@ -114,8 +104,8 @@ static uint32_t launch(struct clusterd *cluster)
     uint32_t number = cluster->count++;
     assert_in_range(number, 0, CLUSTERD_NODES - 1);
     struct clusterd_node *node = &cluster->nodes[number];
-    node->port = free_port();
-    node->bus_port = free_port();
+    node->port = daemon_free_port();
+    node->bus_port = daemon_free_port();
     snprintf(node->address, sizeof node->address, "127.0.0.1:%u", node->port);
     char folder[96];
     snprintf(folder, sizeof folder, "%s/%u", cluster->folder, node->port);

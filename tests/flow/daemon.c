@@ -3,12 +3,14 @@
 #include "daemon.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,17 +18,56 @@
 #include "base/clock.h"
 #include "rig.h"
 
+/* The kernel gives these to nobody who connects. */
+#define PORT_FIRST 20000
+#define PORT_COUNT 12000
+
 static const char *program;
+
+/* A port is had by who has a lock on its byte of a file that all tests of a user share, until he
+   ends; tests/lib/servers.py does the same. */
+static bool lock_port(uint16_t port)
+{
+    static int file = -1;
+    if (file < 0) {
+        const char *folder = getenv("TMPDIR");
+        char path[DAEMON_PATH_BYTES];
+        snprintf(path, sizeof path, "%s/headgate-tests-%u.ports",
+                 folder != NULL && *folder != '\0' ? folder : "/tmp", (unsigned)geteuid());
+        file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(file >= 0);
+    }
+    const struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = port, .l_len = 1};
+    return fcntl(file, F_SETLK, &lock) == 0;
+}
+
+static bool is_free(uint16_t port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool free = bind(fd, (struct sockaddr *)&in, sizeof in) == 0;
+    close(fd);
+    return free;
+}
 
 uint16_t daemon_free_port(void)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-    close(fd);
-    return ntohs(in.sin_port);
+    static uint8_t given[PORT_COUNT / 8];
+    for (unsigned tries = 0; tries < 2000; tries++) {
+        uint16_t dice;
+        assert_int_equal(getrandom(&dice, sizeof dice, 0), sizeof dice);
+        unsigned at = dice % PORT_COUNT;
+        uint16_t port = (uint16_t)(PORT_FIRST + at);
+        if ((given[at / 8] >> at % 8 & 1) || !lock_port(port) || !is_free(port))
+            continue;
+        given[at / 8] |= (uint8_t)(1u << at % 8);
+        return port;
+    }
+    fail_msg("no free port");
+    return 0;
 }
 
 static bool answers(const struct daemon *daemon)
