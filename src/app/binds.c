@@ -1,4 +1,4 @@
-// binds - who piles up in a backlogged upstream: housekeeping's side of bind eviction
+// binds - who piles up at a backlogged server: housekeeping's side of bind eviction
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/binds.h"
 
@@ -8,13 +8,16 @@
 #include "app/process.h"
 #include "app/upstreams_view.h"
 #include "base/clock.h"
+#include "front/gateset.h"
 
 /* Of a store that has answered nothing lately few requests are left, and a share of them says
    little: the key that is to blame has most of them. */
 #define STILL_PCT 50
 
 struct hg_binds_round {
+    struct hg_list node;
     struct hg_upstream *upstream; /* counted */
+    struct hg_gateshare *share;   /* of its server */
     uint64_t number;
     unsigned workers, reported;
     struct hg_bindwatch_conf conf;
@@ -26,6 +29,7 @@ static void free_round(struct hg_binds_round *round)
     for (unsigned w = 0; w < round->workers; w++)
         if (round->reports[w] != NULL)
             hg_evict_report_free(round->reports[w]);
+    hg_list_remove(&round->node);
     hg_upstream_unref(round->upstream);
     free(round);
 }
@@ -53,20 +57,20 @@ static void order(struct hg_binds *binds, const struct hg_binds_round *round,
     for (unsigned w = 0; count > 0 && w < round->workers; w++) {
         struct hg_evict_key *keys = copy_keys(verdicts, count);
         if (keys != NULL)
-            hg_evict_order(&front->workers[w], round->upstream, keys, count);
+            hg_evict_order(&front->workers[w], round->upstream, round->share->index, keys, count);
     }
     if (count > 0 || worker == UINT32_MAX)
         return;
     hg_counter_add(&binds->oldest_evicted, 1);
-    hg_evict_order(&front->workers[worker], round->upstream, NULL, 0);
+    hg_evict_order(&front->workers[worker], round->upstream, round->share->index, NULL, 0);
 }
 
 /* Stranded slots are nobody's, and used all the same. */
-static uint32_t stranded_of(const struct hg_upstream *upstream)
+static uint32_t stranded_of(struct hg_gateshare *share)
 {
     int64_t sum = 0;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        sum += atomic_load_explicit(&upstream->gate->holders[kind].stranded, memory_order_relaxed);
+        sum += atomic_load_explicit(&share->holders[kind].stranded, memory_order_relaxed);
     return sum > 0 ? (uint32_t)sum : 0;
 }
 
@@ -80,7 +84,7 @@ static void judge(struct hg_binds *binds, struct hg_binds_round *round)
     if (memory == NULL)
         return;
     struct hg_bindwatch *watch = hg_bindwatch_init(memory, rows + 1);
-    const struct hg_bindwatch_report stranded = {.used = stranded_of(round->upstream)};
+    const struct hg_bindwatch_report stranded = {.used = stranded_of(round->share)};
     for (unsigned w = 0; w < round->workers; w++)
         if (round->reports[w] != NULL)
             hg_bindwatch_add(watch, w, &round->reports[w]->report);
@@ -92,22 +96,30 @@ static void judge(struct hg_binds *binds, struct hg_binds_round *round)
     free(memory);
 }
 
-static void finish(struct hg_binds *binds, unsigned slot)
+static void finish(struct hg_binds *binds, struct hg_binds_round *round)
 {
-    struct hg_binds_round *round = binds->rounds[slot];
-    binds->rounds[slot] = NULL;
     judge(binds, round);
     free_round(round);
+}
+
+static struct hg_binds_round *find_round(struct hg_binds *binds, uint64_t number)
+{
+    HG_LIST_EACH(node, &binds->rounds)
+    {
+        struct hg_binds_round *round = HG_CONTAINER_OF(node, struct hg_binds_round, node);
+        if (round->number == number)
+            return round;
+    }
+    return NULL;
 }
 
 static void on_report(struct hg_letter *letter, void *receiver)
 {
     struct hg_evict_report *report = HG_CONTAINER_OF(letter, struct hg_evict_report, letter);
     struct hg_binds *binds = report->ctx;
-    unsigned slot = report->upstream->slot;
-    struct hg_binds_round *round = binds->rounds[slot];
+    struct hg_binds_round *round = find_round(binds, report->round);
     (void)receiver;
-    if (round == NULL || round->number != report->round || report->worker >= round->workers ||
+    if (round == NULL || report->worker >= round->workers ||
         round->reports[report->worker] != NULL) {
         hg_counter_add(&binds->late_reports, 1);
         hg_evict_report_free(report);
@@ -115,14 +127,13 @@ static void on_report(struct hg_letter *letter, void *receiver)
     }
     round->reports[report->worker] = report;
     if (++round->reported == round->workers)
-        finish(binds, slot);
+        finish(binds, round);
 }
 
 /* ---- looking ---- */
 
-static bool is_backlogged(const struct hg_upstream *upstream, uint64_t backlog_us, uint64_t now_us)
+static bool is_backlogged(struct hg_gateshare *share, uint64_t backlog_us, uint64_t now_us)
 {
-    struct hg_gateshare *share = upstream->gate;
     uint64_t since_us = atomic_load(&share->backlog_since_us);
     if (atomic_load(&share->backlog) <= 0) {
         hg_gateshare_settle(share, now_us);
@@ -143,7 +154,7 @@ static bool stands_still(struct hg_gateshare *share)
     return still;
 }
 
-static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
+static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct hg_gateshare *share,
                   const struct hg_bind_settings *settings, bool still)
 {
     struct hg_front *front = &binds->process->front;
@@ -152,15 +163,34 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream,
     if (round == NULL)
         return;
     round->upstream = hg_upstream_ref(upstream);
+    round->share = share;
     round->number = ++binds->last_round;
     round->workers = front->worker_count;
     round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us,
                                              still ? STILL_PCT : 0};
-    binds->rounds[upstream->slot] = round;
+    hg_list_append(&binds->rounds, &round->node);
     hg_counter_add(&binds->rounds_begun, 1);
     for (unsigned w = 0; w < front->worker_count; w++)
-        hg_evict_ask(&front->workers[w], upstream, round->number, &binds->process->house, on_report,
+        hg_evict_ask(&front->workers[w], upstream, share->index, round->number, &binds->process->house, on_report,
                      binds);
+}
+
+static void look_at(struct hg_binds *binds, struct hg_upstream *upstream, uint64_t now_us)
+{
+    const struct hg_directory *directory = binds->process->directory;
+    const struct hg_bind_settings *settings = &directory->settings.bind;
+    for (unsigned i = 0; i < hg_gateset_count(upstream->gates); i++) {
+        struct hg_gateshare *share = hg_gateset_at(upstream->gates, i);
+        bool still = stands_still(share), alive;
+        if (!is_backlogged(share, settings->backlog_us, now_us))
+            continue;
+        pthread_mutex_lock(&upstream->gates->lock);
+        alive = hg_upstream_is_server_alive(directory, upstream, share->server);
+        pthread_mutex_unlock(&upstream->gates->lock);
+        /* Of a store that does not answer at all no key is to blame. */
+        if (alive)
+            begin(binds, upstream, share, settings, still);
+    }
 }
 
 static void on_look(struct hg_timer *timer)
@@ -168,24 +198,17 @@ static void on_look(struct hg_timer *timer)
     struct hg_binds *binds = HG_CONTAINER_OF(timer, struct hg_binds, timer);
     /* Only housekeeping changes the directory. */
     const struct hg_directory *directory = binds->process->directory;
-    const struct hg_bind_settings *settings = &directory->settings.bind;
     uint64_t now_us = hg_now_us();
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
-        if (binds->rounds[slot] != NULL)
-            finish(binds, slot);
-    for (size_t i = 0; i < directory->upstream_count; i++) {
-        struct hg_upstream *upstream = directory->upstreams[i];
-        bool still = stands_still(upstream->gate);
-        /* Of a store that does not answer at all no key is to blame. */
-        if (is_backlogged(upstream, settings->backlog_us, now_us) &&
-            hg_upstream_is_alive(directory, upstream))
-            begin(binds, upstream, settings, still);
-    }
+    HG_LIST_EACH(node, &binds->rounds)
+    finish(binds, HG_CONTAINER_OF(node, struct hg_binds_round, node));
+    for (size_t i = 0; i < directory->upstream_count; i++)
+        look_at(binds, directory->upstreams[i], now_us);
 }
 
 int hg_binds_start(struct hg_binds *binds, struct hg_process *process, struct hg_loop *loop)
 {
     binds->process = process;
+    hg_list_init(&binds->rounds);
     int rc = hg_loop_timer_init(loop, &binds->timer, HG_BINDS_LOOK_US, on_look);
     binds->is_open = rc == 0;
     return rc;
@@ -193,12 +216,10 @@ int hg_binds_start(struct hg_binds *binds, struct hg_process *process, struct hg
 
 void hg_binds_stop(struct hg_binds *binds)
 {
-    if (binds->is_open)
-        hg_loop_timer_fini(&binds->timer);
+    if (!binds->is_open)
+        return;
+    hg_loop_timer_fini(&binds->timer);
     binds->is_open = false;
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        if (binds->rounds[slot] != NULL)
-            free_round(binds->rounds[slot]);
-        binds->rounds[slot] = NULL;
-    }
+    HG_LIST_EACH(node, &binds->rounds)
+    free_round(HG_CONTAINER_OF(node, struct hg_binds_round, node));
 }

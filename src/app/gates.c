@@ -45,70 +45,45 @@ static uint64_t oldest_us(const struct hg_gateshare *share, uint64_t now_us)
     return oldest;
 }
 
-static void resize(struct hg_front *front, struct hg_gateshare *share)
+/* Tickets that were wanted at a time: grows at once, fades by an eighth each step. */
+static void note_demand(struct hg_gateshare *share, const struct hg_probe_seen *seen)
 {
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-        struct hg_ticket *ticket = &share->holders[kind].ticket;
-        if (hg_ticket_size(ticket) == (int64_t)share->probe.size[kind])
-            continue;
-        uint32_t poke = hg_ticket_resize(ticket, share->probe.size[kind]);
-        if (front->workers != NULL)
-            hg_gate_poke(front, poke);
+        const struct hg_probe_holder_seen *of = &seen->holder[kind];
+        uint64_t now = (of->peak > 0 ? (uint64_t)of->peak : 0) + of->waiting;
+        uint64_t before = share->demand[kind] - (share->demand[kind] + 7) / 8;
+        share->demand[kind] = now > before ? now : before;
     }
 }
 
-/* Under lock: options that are new. */
-static void take_over(struct hg_gateshare *share, uint64_t now_us)
+/* When the next step of a server is due. Under the set's lock. */
+static uint64_t step(const struct hg_gateset *set, struct hg_gateshare *share, uint64_t now_us)
 {
-    if (!share->begun) {
-        share->begun = true;
-        share->stepped_us = now_us;
-        hg_probe_init(&share->probe, &share->wanted);
-    } else if (share->changed) {
-        hg_probe_configure(&share->probe, &share->wanted);
-    }
-    share->changed = false;
+    uint64_t due_us = share->stepped_us + set->conf.probe.interval_us;
+    if (now_us < due_us)
+        return due_us;
+    struct hg_probe_seen seen = {.now_us = now_us, .oldest_us = oldest_us(share, now_us)};
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        seen.holder[kind] = see(&share->holders[kind]);
+    note_demand(share, &seen);
+    hg_probe_step(&share->probe, &seen);
+    share->stepped_us = now_us;
+    return now_us + set->conf.probe.interval_us;
 }
 
-static bool is_same(const struct hg_probe_conf *a, const struct hg_probe_conf *b)
+/* When the next step of any of the upstream's servers is due. */
+static uint64_t steps(struct hg_front *front, struct hg_gateset *set, uint64_t now_us)
 {
-    return a->control == b->control && a->interval_us == b->interval_us &&
-           a->read_tickets == b->read_tickets && a->write_tickets == b->write_tickets &&
-           a->initial == b->initial && a->cores == b->cores && a->min == b->min &&
-           a->max == b->max && a->read_write_ratio == b->read_write_ratio &&
-           a->weight == b->weight && a->step == b->step;
-}
-
-void hg_gates_configure(struct hg_front *front, struct hg_gateshare *share,
-                        const struct hg_probe_conf *wanted, uint64_t now_us)
-{
-    pthread_mutex_lock(&share->lock);
-    if (!share->begun || !is_same(&share->wanted, wanted)) {
-        share->wanted = *wanted;
-        share->changed = true;
-        take_over(share, now_us);
-        resize(front, share);
+    uint64_t next_us = UINT64_MAX;
+    pthread_mutex_lock(&set->lock);
+    for (unsigned i = 0; set->configured && i < hg_gateset_count(set); i++) {
+        uint64_t due_us = step(set, hg_gateset_at(set, i), now_us);
+        if (due_us < next_us)
+            next_us = due_us;
     }
-    pthread_mutex_unlock(&share->lock);
-}
-
-/* When the next step is due. */
-static uint64_t step(struct hg_process *process, struct hg_gateshare *share, uint64_t now_us)
-{
-    pthread_mutex_lock(&share->lock);
-    take_over(share, now_us);
-    uint64_t due_us = share->stepped_us + share->wanted.interval_us;
-    if (now_us >= due_us) {
-        struct hg_probe_seen seen = {.now_us = now_us, .oldest_us = oldest_us(share, now_us)};
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            seen.holder[kind] = see(&share->holders[kind]);
-        hg_probe_step(&share->probe, &seen);
-        share->stepped_us = now_us;
-        due_us = now_us + share->wanted.interval_us;
-    }
-    resize(&process->front, share);
-    pthread_mutex_unlock(&share->lock);
-    return due_us;
+    hg_gateset_resize(set, front);
+    pthread_mutex_unlock(&set->lock);
+    return next_us;
 }
 
 uint64_t hg_gates_tick(struct hg_process *process, uint64_t now_us)
@@ -117,7 +92,7 @@ uint64_t hg_gates_tick(struct hg_process *process, uint64_t now_us)
     pthread_mutex_lock(&process->lock);
     const struct hg_directory *directory = process->directory;
     for (size_t i = 0; i < directory->upstream_count; i++) {
-        uint64_t due_us = step(process, directory->upstreams[i]->gate, now_us);
+        uint64_t due_us = steps(&process->front, directory->upstreams[i]->gates, now_us);
         if (due_us < next_us)
             next_us = due_us;
     }

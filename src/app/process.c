@@ -163,7 +163,7 @@ static int init_front(struct hg_process *process)
         return -errno;
     hg_cursors_init(&process->front.cursors);
     return hg_gate_holder_init(&process->front.ingress, HG_GATE_INGRESS,
-                               process->front.worker_count, 0);
+                               process->front.worker_count, 0, NULL);
 }
 
 static int set_up(struct hg_process *process, struct hg_takeover *takeover)

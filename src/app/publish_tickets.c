@@ -43,11 +43,9 @@ static uint32_t count_cores(void)
     return cores > 0 ? (uint32_t)cores : 1;
 }
 
-void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
-                          const struct hg_conf_upstream *conf)
+static struct hg_probe_conf probe_of(const struct hg_conf_upstream *conf)
 {
-    struct hg_gateshare *gate = upstream->gate;
-    const struct hg_probe_conf wanted = {
+    return (struct hg_probe_conf){
         .control = (enum hg_probe_control)conf->execution_control,
         .interval_us = (uint32_t)conf->throughput_probing_interval_ms * 1000,
         .read_tickets = (uint32_t)conf->read_tickets,
@@ -60,10 +58,29 @@ void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
         .weight = conf->throughput_probing_concurrency_moving_average_weight,
         .step = conf->throughput_probing_step_multiple,
     };
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        set_line(&gate->holders[kind], conf->execution_max_queue_depth, conf->queue_timeout_ms,
-                 conf->overload_wait_ms);
-    hg_gates_configure(front, gate, &wanted, hg_now_us());
+}
+
+/* Numbers that somebody gave are of all servers together, as they were in 1.0, unless he says
+   otherwise; those that nobody gave are of each server. */
+static bool is_sum(const struct hg_conf_upstream *conf)
+{
+    return conf->tickets_scope == HG_CONF_TICKETS_SCOPE_UPSTREAM &&
+           (conf->lines[HG_CONF_UPSTREAM_read_tickets] != 0 ||
+            conf->lines[HG_CONF_UPSTREAM_write_tickets] != 0);
+}
+
+void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
+                          const struct hg_conf_upstream *conf)
+{
+    const struct hg_gateset_conf wanted = {
+        .probe = probe_of(conf),
+        .max_waiting = conf->execution_max_queue_depth,
+        .queue_timeout_us = conf->queue_timeout_ms * 1000,
+        .overload_wait_us = conf->overload_wait_ms * 1000,
+        .cap = conf->upstream_tickets,
+        .is_sum = is_sum(conf),
+    };
+    hg_gateset_configure(upstream->gates, front, &wanted, hg_now_us());
 }
 
 struct hg_bind_settings hg_publish_binds(const struct hg_conf *conf)

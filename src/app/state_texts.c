@@ -45,6 +45,8 @@ static const unsigned upstream_kept[] = {
     HG_CONF_UPSTREAM_execution_control,
     HG_CONF_UPSTREAM_read_tickets,
     HG_CONF_UPSTREAM_write_tickets,
+    HG_CONF_UPSTREAM_tickets_scope,
+    HG_CONF_UPSTREAM_upstream_tickets,
     HG_CONF_UPSTREAM_execution_max_queue_depth,
     HG_CONF_UPSTREAM_queue_timeout_ms,
     HG_CONF_UPSTREAM_overload_wait_ms,

@@ -8,6 +8,7 @@
 #include "app/rights.h"
 #include "app/stats.h"
 #include "base/log.h"
+#include "front/gateset.h"
 #include "front/session.h"
 #include "front/table.h"
 
@@ -134,7 +135,14 @@ static void reset_lane(struct hg_lane *lane)
 static void reset_holder(struct hg_gate_holder *holder, unsigned worker)
 {
     hg_gate_tally_reset(&holder->workers[worker].tally);
-    hg_hist_init(&holder->workers[worker].waits);
+    hg_hist_init(&holder->waits[worker]);
+}
+
+static void reset_set(const struct hg_gateset *set, unsigned worker)
+{
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            reset_holder(&hg_gateset_at(set, i)->holders[kind], worker);
 }
 
 static void visit_reset(struct hg_letter *letter, void *receiver)
@@ -155,8 +163,7 @@ static void visit_reset(struct hg_letter *letter, void *receiver)
         reset_lane(&worker->directory->buckets[i]->lanes[worker->index]);
     reset_holder(&worker->front->ingress, worker->index);
     for (size_t i = 0; i < worker->directory->upstream_count; i++)
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            reset_holder(&worker->directory->upstreams[i]->gate->holders[kind], worker->index);
+        reset_set(worker->directory->upstreams[i]->gates, worker->index);
     worker->slow_count = 0;
     go_on(job, worker);
 }
@@ -168,10 +175,12 @@ static void reset_overload(struct hg_process *process)
     HG_BINDS_STATS(HG_BINDS_STAT)
 #undef HG_BINDS_STAT
     for (size_t i = 0; i < process->directory->upstream_count; i++) {
-        struct hg_gateshare *gate = process->directory->upstreams[i]->gate;
-        pthread_mutex_lock(&gate->lock);
-        gate->probe.stats = (struct hg_probe_stats){0};
-        pthread_mutex_unlock(&gate->lock);
+        struct hg_gateset *set = process->directory->upstreams[i]->gates;
+        pthread_mutex_lock(&set->lock);
+        memset(set->gone, 0, sizeof set->gone);
+        for (unsigned s = 0; s < hg_gateset_count(set); s++)
+            hg_gateset_at(set, s)->probe.stats = (struct hg_probe_stats){0};
+        pthread_mutex_unlock(&set->lock);
     }
 }
 

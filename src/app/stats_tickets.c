@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 //   ingress:out          cache:read:out         cache:monitor:timesProbedUp tenant:shop:read:...
+//                        cache:server:10.0.0.1:11211:read:out
 //
 // Names are those of MongoDB's `queues` section where it has the same. The process's holder and the
 // upstreams' need Stats of the node.
@@ -14,7 +15,7 @@
 #include "front/gate.h"
 #include "proto/status.h"
 
-#define PREFIX_BYTES (HG_BUCKET_NAME_MAX + 32)
+#define PREFIX_BYTES (HG_BUCKET_NAME_MAX + 320) /* the address of a server in it */
 #define NAME_BYTES   (PREFIX_BYTES + 64)
 
 /* Who counts a row of gate.def. */
@@ -91,41 +92,50 @@ static void tally_rows(struct hg_job *job, const char *prefix, enum hg_gate_plac
 
 /* ---- holders ---- */
 
-static void wait_rows(struct hg_job *job, const char *prefix, const struct hg_gate_holder *holder)
+static void wait_rows(struct hg_job *job, const char *prefix, const struct hg_hist *waits)
 {
-    struct hg_hist *all = calloc(1, sizeof *all);
-    if (all == NULL) {
-        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
-        return;
-    }
-    for (unsigned w = 0; w < holder->worker_count; w++)
-        hg_hist_merge(all, &holder->workers[w].waits);
-    row(job, prefix, "queueWaitTimeMicros:count", hg_counter_get(&all->total));
-    row(job, prefix, "queueWaitTimeMicros:p50", hg_hist_percentile(all, 50));
-    row(job, prefix, "queueWaitTimeMicros:p99", hg_hist_percentile(all, 99));
-    row(job, prefix, "queueWaitTimeMicros:max", hg_counter_get(&all->max));
-    free(all);
+    row(job, prefix, "queueWaitTimeMicros:count", hg_counter_get(&waits->total));
+    row(job, prefix, "queueWaitTimeMicros:p50", hg_hist_percentile(waits, 50));
+    row(job, prefix, "queueWaitTimeMicros:p99", hg_hist_percentile(waits, 99));
+    row(job, prefix, "queueWaitTimeMicros:max", hg_counter_get(&waits->max));
 }
 
-static void holder_rows(struct hg_job *job, const char *prefix, struct hg_gate_holder *holder)
+static void holder_rows(struct hg_job *job, const char *prefix, enum hg_gate_place place,
+                        const struct hg_gateset_sum *sum)
 {
-    uint64_t sums[HG_GATE_STATS];
-    unsigned overloaded = 0;
-    /* One look at the word, so that the three fit together. */
+    signed_row(job, prefix, "out", sum->out);
+    signed_row(job, prefix, "available", sum->size - sum->out);
+    signed_row(job, prefix, "totalTickets", sum->size);
+    tally_rows(job, prefix, place, false, sum->counts);
+    if (place != HG_GATE_INGRESS)
+        signed_row(job, prefix, "stranded", sum->stranded);
+    row(job, prefix, "overloaded", sum->overloaded);
+}
+
+/* One holder by itself, without its waits. */
+static void sum_one(struct hg_gate_holder *holder, struct hg_gateset_sum *ret)
+{
+    /* One look at the word, so that size and out fit together. */
     uint64_t word = hg_ticket_word(&holder->ticket);
-    int64_t size = (int64_t)(word >> 32), out = (int64_t)(uint32_t)word;
+    ret->size = (int64_t)(word >> 32);
+    ret->out = (int64_t)(uint32_t)word;
+    ret->waiting = atomic_load_explicit(&holder->waiting, memory_order_relaxed);
+    ret->stranded = atomic_load_explicit(&holder->stranded, memory_order_relaxed);
+    ret->overloaded = 0;
     for (unsigned w = 0; w < holder->worker_count; w++)
-        overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
-    signed_row(job, prefix, "out", out);
-    signed_row(job, prefix, "available", size - out);
-    signed_row(job, prefix, "totalTickets", size);
-    hg_gate_holder_sum(holder, sums);
-    tally_rows(job, prefix, holder->place, false, sums);
-    if (holder->place != HG_GATE_INGRESS)
-        signed_row(job, prefix, "stranded",
-                   atomic_load_explicit(&holder->stranded, memory_order_relaxed));
-    row(job, prefix, "overloaded", overloaded);
-    wait_rows(job, prefix, holder);
+        ret->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+    hg_gate_holder_sum(holder, ret->counts);
+}
+
+static void ingress_rows(struct hg_job *job, struct hg_gate_holder *holder,
+                         struct hg_gateset_sum *sum)
+{
+    sum_one(holder, sum);
+    hg_hist_init(&sum->waits);
+    for (unsigned w = 0; w < holder->worker_count; w++)
+        hg_hist_merge(&sum->waits, &holder->waits[w]);
+    holder_rows(job, "ingress", HG_GATE_INGRESS, sum);
+    wait_rows(job, "ingress", &sum->waits);
 }
 
 /* ---- controllers ---- */
@@ -145,31 +155,75 @@ static void monitor_rows(struct hg_job *job, const char *upstream,
     row(job, prefix, "stalls", stats->stalls);
 }
 
-static void upstream_rows(struct hg_job *job, const struct hg_upstream *upstream)
+/* What the controllers do: the first that is not at rest says so. */
+static enum hg_probe_state state_of(const struct hg_gateset *set)
 {
-    struct hg_gateshare *gate = upstream->gate;
-    pthread_mutex_lock(&gate->lock);
-    enum hg_probe_control control = gate->wanted.control;
-    enum hg_probe_state state = gate->probe.state;
-    struct hg_probe_stats stats = gate->probe.stats;
-    pthread_mutex_unlock(&gate->lock);
-    int64_t backlog = atomic_load(&gate->backlog);
-    uint64_t since_us = atomic_load(&gate->backlog_since_us), now_us = hg_now_us();
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        if (hg_gateset_at(set, i)->probe.state != HG_PROBE_STABLE)
+            return hg_gateset_at(set, i)->probe.state;
+    return HG_PROBE_STABLE;
+}
+
+static void backlog_rows(struct hg_job *job, const char *prefix, int64_t backlog, uint64_t since_us)
+{
+    uint64_t now_us = hg_now_us();
+    signed_row(job, prefix, "backlog", backlog);
+    row(job, prefix, "backlogMillis",
+        backlog > 0 && since_us != 0 && now_us > since_us ? (now_us - since_us) / 1000 : 0);
+}
+
+/* Of each server of now. Under the set's lock. */
+static void server_rows(struct hg_job *job, const struct hg_upstream *upstream,
+                        struct hg_gateset_sum *sum)
+{
+    for (unsigned i = 0; i < hg_gateset_count(upstream->gates); i++) {
+        struct hg_gateshare *share = hg_gateset_at(upstream->gates, i);
+        char prefix[PREFIX_BYTES];
+        if (!hg_gateset_shows(share) || share->server[0] == '\0')
+            continue;
+        snprintf(prefix, sizeof prefix, "%s:server:%s", upstream->name, share->server);
+        text_row(job, prefix, "state", hg_probe_state_name(share->probe.state));
+        backlog_rows(job, prefix, atomic_load(&share->backlog),
+                     atomic_load(&share->backlog_since_us));
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+            struct hg_gate_holder *holder = &share->holders[kind];
+            snprintf(prefix, sizeof prefix, "%s:server:%s:%s", upstream->name, share->server,
+                     hg_gate_place_name(holder->place));
+            sum_one(holder, sum);
+            holder_rows(job, prefix, holder->place, sum);
+        }
+    }
+}
+
+static void upstream_rows(struct hg_job *job, const struct hg_upstream *upstream,
+                          struct hg_gateset_sum *sum)
+{
+    struct hg_gateset *set = upstream->gates;
+    const struct hg_probe_stats stats = hg_gateset_probe_stats(set);
+    uint64_t since_us;
+    int64_t backlog = hg_gateset_backlog(set, &since_us);
+    pthread_mutex_lock(&set->lock);
+    enum hg_probe_control control = set->conf.probe.control;
+    enum hg_probe_state state = state_of(set);
+    pthread_mutex_unlock(&set->lock);
     text_row(job, upstream->name, "execution_control",
              hg_conf_execution_control_name((enum hg_conf_execution_control)control));
     text_row(job, upstream->name, "usesThroughputProbing",
              control == HG_PROBE_FIXED ? "false" : "true");
     text_row(job, upstream->name, "state", hg_probe_state_name(state));
-    signed_row(job, upstream->name, "backlog", backlog);
-    row(job, upstream->name, "backlogMillis",
-        backlog > 0 && now_us > since_us ? (now_us - since_us) / 1000 : 0);
+    backlog_rows(job, upstream->name, backlog, since_us);
     monitor_rows(job, upstream->name, &stats);
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+        enum hg_gate_place place = (enum hg_gate_place)(HG_GATE_READ + (int)kind);
         char prefix[PREFIX_BYTES];
-        snprintf(prefix, sizeof prefix, "%s:%s", upstream->name,
-                 hg_gate_place_name(gate->holders[kind].place));
-        holder_rows(job, prefix, &gate->holders[kind]);
+        snprintf(prefix, sizeof prefix, "%s:%s", upstream->name, hg_gate_place_name(place));
+        hg_gateset_sum(set, (enum hg_ticket_kind)kind, sum);
+        holder_rows(job, prefix, place, sum);
+        wait_rows(job, prefix, &sum->waits);
     }
+    pthread_mutex_lock(&set->lock);
+    server_rows(job, upstream, sum);
+    pthread_mutex_unlock(&set->lock);
 }
 
 /* ---- tenants ---- */
@@ -187,16 +241,27 @@ static void tenant_rows(struct hg_job *job, const struct hg_bucket *bucket)
     }
 }
 
+static void node_rows(struct hg_process *process, struct hg_job *job)
+{
+    const struct hg_directory *directory = process->directory;
+    struct hg_gateset_sum *sum = calloc(1, sizeof *sum);
+    if (sum == NULL) {
+        hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
+        return;
+    }
+    text_row(job, "ingress", "enabled",
+             atomic_load(&process->front.ingress_enabled) ? "true" : "false");
+    ingress_rows(job, &process->front.ingress, sum);
+    for (size_t i = 0; i < directory->upstream_count; i++)
+        upstream_rows(job, directory->upstreams[i], sum);
+    free(sum);
+}
+
 void hg_stats_tickets(struct hg_process *process, struct hg_job *job)
 {
     const struct hg_directory *directory = process->directory;
-    if (hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS)) {
-        text_row(job, "ingress", "enabled",
-                 atomic_load(&process->front.ingress_enabled) ? "true" : "false");
-        holder_rows(job, "ingress", &process->front.ingress);
-        for (size_t i = 0; i < directory->upstream_count; i++)
-            upstream_rows(job, directory->upstreams[i]);
-    }
+    if (hg_rights_have(hg_rights_of_node(job), HG_PRIVILEGE_STATS))
+        node_rows(process, job);
     for (size_t i = 0; i < directory->bucket_count; i++)
         if (hg_stats_may_see(job, directory->buckets[i]))
             tenant_rows(job, directory->buckets[i]);

@@ -235,6 +235,16 @@ bool hg_upstream_is_alive(const struct hg_directory *directory, const struct hg_
     return remote == NULL;
 }
 
+bool hg_upstream_is_server_alive(const struct hg_directory *directory,
+                                 const struct hg_upstream *upstream, const char *address)
+{
+    const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
+    for (uint32_t i = 0; remote != NULL && i < hg_upstream_count_servers(remote); i++)
+        if (strcmp(remote->servers[i].address, address) == 0)
+            return hg_server_may_send(&remote->servers[i]);
+    return hg_upstream_is_alive(directory, upstream);
+}
+
 bool hg_upstream_embedded(const struct hg_directory *directory, const struct hg_upstream *upstream,
                           struct hg_embedded_stats *ret)
 {

@@ -12,6 +12,7 @@
 #include "back/memcached.h"
 #include "back/redis.h"
 #include "base/log.h"
+#include "front/gateset.h"
 
 #define REDIS_PORT  6379
 #define WAITING_MAX 10000 /* calls of a worker that may wait for one server */
@@ -101,7 +102,7 @@ static void retire(struct hg_upstream *upstream)
     hg_embedded_close(impl->embedded);
     pthread_mutex_destroy(&impl->lock);
     free(impl);
-    hg_gateshare_free(upstream->gate);
+    hg_gateset_free(upstream->gates);
     free(upstream);
     release_slot(process, slot);
 }
@@ -323,6 +324,8 @@ static bool is_taken_over(size_t option)
     case HG_CONF_UPSTREAM_execution_control:
     case HG_CONF_UPSTREAM_read_tickets:
     case HG_CONF_UPSTREAM_write_tickets:
+    case HG_CONF_UPSTREAM_tickets_scope:
+    case HG_CONF_UPSTREAM_upstream_tickets:
     case HG_CONF_UPSTREAM_execution_max_queue_depth:
     case HG_CONF_UPSTREAM_overload_wait_ms:
     case HG_CONF_UPSTREAM_throughput_probing_interval_ms:
@@ -389,10 +392,10 @@ int hg_upstream_open(struct hg_process *process, const struct hg_conf_upstream *
     upstream->refresh = refresh_store;
     upstream->retire = retire;
     upstream->impl = impl;
-    upstream->gate = hg_gateshare_new(process->front.worker_count);
-    if (upstream->gate == NULL)
+    upstream->gates = hg_gateset_new(process->front.worker_count);
+    if (upstream->gates == NULL)
         snprintf(why, 512, "no memory is left");
-    rc = upstream->gate != NULL ? hg_upstream_renew(upstream, conf, ret, why) : -ENOMEM;
+    rc = upstream->gates != NULL ? hg_upstream_renew(upstream, conf, ret, why) : -ENOMEM;
     hg_upstream_unref(upstream); /* the generation has it */
     return rc;
 }
@@ -414,12 +417,29 @@ static void renew_tls(const struct hg_generation *generation, const struct hg_co
         hg_log_error("upstream=%s msg=\"the old certificates stay: %s\"", name, why);
 }
 
+/* The servers that the file names have tickets from now on, before anybody asks for them. */
+static void list_servers(struct hg_front *front, struct hg_upstream *upstream,
+                         const struct hg_conf_upstream *conf)
+{
+    static const char *const none = "";
+    size_t count = conf->servers_count;
+    const char **names = calloc(count + 1, sizeof *names);
+    for (size_t i = 0; names != NULL && i < count; i++)
+        names[i] = conf->servers[i].address.text;
+    if (names == NULL ||
+        hg_gateset_list(upstream->gates, front, count > 0 ? names : &none, count > 0 ? count : 1))
+        hg_log_error("upstream=%s msg=\"no memory for the tickets of its servers\"",
+                     upstream->name);
+    free(names);
+}
+
 void hg_upstream_update(struct hg_generation *generation, const struct hg_conf_upstream *conf)
 {
     struct hg_upstream *upstream = generation->upstream;
     struct hg_impl *impl = upstream->impl;
     struct hg_upstream_shared *remote = hg_parts_of(generation)->remote;
     impl->current = generation;
+    list_servers(&impl->process->front, upstream, conf);
     pthread_mutex_lock(&impl->lock);
     impl->times = times_of(conf);
     pthread_mutex_unlock(&impl->lock);

@@ -23,6 +23,9 @@ void hg_upstream_server_sum(const struct hg_upstream *upstream, const char *addr
                             uint64_t *sums);
 /* Is there a server that is not out? Always so for kinds without servers. */
 bool hg_upstream_is_alive(const struct hg_directory *directory, const struct hg_upstream *upstream);
+/* Is the server at this address not out? Of an address that is none of its: as above. */
+bool hg_upstream_is_server_alive(const struct hg_directory *directory,
+                                 const struct hg_upstream *upstream, const char *address);
 /* False when it is no embedded store. */
 bool hg_upstream_embedded(const struct hg_directory *directory, const struct hg_upstream *upstream,
                           struct hg_embedded_stats *ret);

@@ -224,15 +224,16 @@ uint64_t hg_web_evicted(const struct hg_web *web, const struct hg_directory *dir
     return most;
 }
 
-static void tickets_object(struct hg_webtext *text, const char *key, struct hg_gate_holder *holder)
+static void tickets_object(struct hg_webtext *text, const char *key, struct hg_gateset *set,
+                           enum hg_ticket_kind kind)
 {
-    uint64_t word = hg_ticket_word(&holder->ticket);
-    int64_t queued = atomic_load(&holder->waiting);
+    struct hg_gateset_sum sum;
+    hg_gateset_sum(set, kind, &sum);
     hg_json_key(text, key);
     hg_json_open(text, '{');
-    key_int(text, "total", (int64_t)(word >> 32));
-    key_int(text, "out", (int64_t)(uint32_t)word);
-    key_int(text, "queued", queued > 0 ? queued : 0);
+    key_int(text, "total", sum.size);
+    key_int(text, "out", sum.out);
+    key_int(text, "queued", sum.waiting > 0 ? sum.waiting : 0);
     hg_json_close(text, '}');
 }
 
@@ -293,10 +294,11 @@ static void upstream_object(struct hg_webtext *text, const struct hg_web *web,
     static const char *const controls[] = {"adaptive", "probing", "fixed"};
     const struct hg_web_upstream *record = hg_web_watch_upstream(&web->watch, upstream);
     const struct hg_upstream_shared *remote = hg_upstream_remote(directory, upstream);
-    struct hg_gateshare *gate = upstream->gate;
-    pthread_mutex_lock(&gate->lock);
-    enum hg_probe_control control = gate->wanted.control;
-    pthread_mutex_unlock(&gate->lock);
+    struct hg_gateset *set = upstream->gates;
+    uint64_t since_us;
+    pthread_mutex_lock(&set->lock);
+    enum hg_probe_control control = set->conf.probe.control;
+    pthread_mutex_unlock(&set->lock);
     hg_json_open(text, '{');
     key_string(text, "name", upstream->name);
     key_string(text, "kind", upstream->kind);
@@ -304,10 +306,10 @@ static void upstream_object(struct hg_webtext *text, const struct hg_web *web,
     key_string(text, "control", controls[control]);
     hg_json_key(text, "tickets");
     hg_json_open(text, '{');
-    tickets_object(text, "read", &gate->holders[HG_TICKET_READ]);
-    tickets_object(text, "write", &gate->holders[HG_TICKET_WRITE]);
+    tickets_object(text, "read", set, HG_TICKET_READ);
+    tickets_object(text, "write", set, HG_TICKET_WRITE);
     hg_json_close(text, '}');
-    key_bool(text, "backlog", atomic_load(&gate->backlog) > 0);
+    key_bool(text, "backlog", hg_gateset_backlog(set, &since_us) > 0);
     key_uint(text, "evicting", hg_web_evicted(web, directory, upstream));
     hg_json_key(text, "servers");
     hg_json_open(text, '[');

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app/process.h"
+#include "front/gateset.h"
 
 static void clear(hg_web_ring ring)
 {
@@ -174,11 +175,11 @@ static void sample_upstream(struct hg_web_history *history, struct hg_upstream *
     if (rings == NULL)
         return;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-        struct hg_gate_holder *holder = &upstream->gate->holders[kind];
-        uint64_t word = hg_ticket_word(&holder->ticket);
-        sizes[kind] = not_negative((int64_t)(word >> 32));
-        out += (uint32_t)word;
-        queued += not_negative(atomic_load(&holder->waiting));
+        struct hg_gateset_sum sum;
+        hg_gateset_sum(upstream->gates, (enum hg_ticket_kind)kind, &sum);
+        sizes[kind] = not_negative(sum.size);
+        out += not_negative(sum.out);
+        queued += not_negative(sum.waiting);
     }
     rings->second = history->second;
     rings->rings[HG_WEB_UP_READ][at] = cut(sizes[HG_TICKET_READ]);
@@ -302,10 +303,13 @@ static void sample_gauges(struct hg_web_history *history, struct hg_process *pro
         connections += hg_counter_get(&process->workers[w].connections);
     }
     for (size_t i = 0; i < directory->upstream_count; i++) {
-        struct hg_gateshare *gate = directory->upstreams[i]->gate;
-        backlog += not_negative(atomic_load(&gate->backlog));
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            queued += not_negative(atomic_load(&gate->holders[kind].waiting));
+        const struct hg_gateset *set = directory->upstreams[i]->gates;
+        uint64_t since_us;
+        backlog += not_negative(hg_gateset_backlog(set, &since_us));
+        for (unsigned s = 0; s < hg_gateset_count(set); s++)
+            for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+                queued +=
+                    not_negative(atomic_load(&hg_gateset_at(set, s)->holders[kind].waiting));
     }
     history->series[HG_WEB_SERIES_held][at] = cut(held);
     history->series[HG_WEB_SERIES_queued][at] = cut(queued);

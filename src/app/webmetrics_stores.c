@@ -8,17 +8,31 @@
 #include "app/web_own.h"
 #include "back/rediscluster.h"
 #include "base/clock.h"
+#include "front/gateset.h"
 
 #define OWN(NAME) (&hg_metrics_of(HG_METRICS_OWN, &(size_t){0})[HG_METRIC_##NAME])
 
 /* ---- tickets ---- */
 
-/* A holder, with its label. */
+/* The ingress holder, or all of one kind of an upstream, with its label. */
 struct holder {
-    struct hg_gate_holder *holder;
     char labels[HG_METRIC_LABELS_MAX];
-    uint64_t sums[HG_GATE_STATS];
+    struct hg_gateset_sum sum;
 };
+
+static void sum_ingress(struct hg_front *front, struct hg_gateset_sum *ret)
+{
+    struct hg_gate_holder *holder = &front->ingress;
+    uint64_t word = hg_ticket_word(&holder->ticket);
+    ret->size = (int64_t)(word >> 32);
+    ret->out = (int64_t)(uint32_t)word;
+    ret->waiting = atomic_load(&holder->waiting);
+    hg_gate_holder_sum(holder, ret->counts);
+    for (unsigned w = 0; w < holder->worker_count; w++) {
+        ret->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+        hg_hist_merge(&ret->waits, &holder->waits[w]);
+    }
+}
 
 static struct holder *list_holders(struct hg_web *web, const struct hg_directory *directory,
                                    size_t *ret_count)
@@ -27,15 +41,15 @@ static struct holder *list_holders(struct hg_web *web, const struct hg_directory
     struct holder *list = calloc(count, sizeof *list);
     if (list == NULL)
         return NULL;
-    list[0].holder = &web->process->front.ingress;
+    sum_ingress(&web->process->front, &list[0].sum);
+    hg_metric_label(list[0].labels, "holder", hg_gate_place_name(HG_GATE_INGRESS));
     for (size_t i = 1; i < count; i++) {
         struct hg_upstream *upstream = directory->upstreams[(i - 1) / HG_TICKET_KINDS];
-        list[i].holder = &upstream->gate->holders[(i - 1) % HG_TICKET_KINDS];
+        unsigned kind = (unsigned)((i - 1) % HG_TICKET_KINDS);
+        hg_gateset_sum(upstream->gates, (enum hg_ticket_kind)kind, &list[i].sum);
         hg_metric_label(list[i].labels, "upstream", upstream->name);
-    }
-    for (size_t i = 0; i < count; i++) {
-        hg_metric_label(list[i].labels, "holder", hg_gate_place_name(list[i].holder->place));
-        hg_gate_holder_sum(list[i].holder, list[i].sums);
+        hg_metric_label(list[i].labels, "holder",
+                        hg_gate_place_name((enum hg_gate_place)(HG_GATE_READ + kind)));
     }
     *ret_count = count;
     return list;
@@ -46,22 +60,19 @@ static uint64_t not_negative(int64_t value)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static uint64_t holder_gauge(struct hg_gate_holder *holder, enum hg_metric_own which)
+static uint64_t holder_gauge(const struct hg_gateset_sum *sum, enum hg_metric_own which)
 {
-    uint64_t word = hg_ticket_word(&holder->ticket), overloaded = 0;
     switch (which) {
     case HG_METRIC_TICKETS_SIZE:
-        return not_negative((int64_t)(word >> 32));
+        return not_negative(sum->size);
     case HG_METRIC_TICKETS_OUT:
-        return (uint32_t)word;
+        return not_negative(sum->out);
     case HG_METRIC_TICKETS_STRANDED:
-        return not_negative(atomic_load(&holder->stranded));
+        return not_negative(sum->stranded);
     case HG_METRIC_TICKETS_QUEUED:
-        return not_negative(atomic_load(&holder->waiting));
+        return not_negative(sum->waiting);
     default:
-        for (unsigned w = 0; w < holder->worker_count; w++)
-            overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
-        return overloaded;
+        return sum->overloaded;
     }
 }
 
@@ -76,7 +87,7 @@ static void ticket_gauges(struct hg_webtext *text, const struct holder *list, si
         hg_metric_head(text, &own[gauges[g]]);
         for (size_t i = 0; i < count; i++)
             hg_metric_line(text, &own[gauges[g]], list[i].labels,
-                           holder_gauge(list[i].holder, gauges[g]));
+                           holder_gauge(&list[i].sum, gauges[g]));
     }
 }
 
@@ -94,16 +105,45 @@ static void tickets(struct hg_web *web, const struct hg_directory *directory,
     for (size_t r = 0; r < rows_count; r++) {
         hg_metric_head(text, &rows[r]);
         for (size_t i = 0; i < count; i++)
-            hg_metric_line(text, &rows[r], list[i].labels, list[i].sums[rows[r].offset]);
+            hg_metric_line(text, &rows[r], list[i].labels, list[i].sum.counts[rows[r].offset]);
     }
     hg_metric_head(text, OWN(TICKETS_WAIT));
     for (size_t i = 0; i < count; i++) {
         struct hg_metric_hist hist = {.sum_us = 0};
-        for (unsigned w = 0; w < list[i].holder->worker_count; w++)
-            hg_metric_hist_add(&hist, &list[i].holder->workers[w].waits);
+        hg_metric_hist_add(&hist, &list[i].sum.waits);
         hg_metric_hist_lines(text, OWN(TICKETS_WAIT), list[i].labels, &hist);
     }
     free(list);
+}
+
+/* One gauge of each server's holders. */
+static void server_tickets(const struct hg_directory *directory, struct hg_webtext *text,
+                           enum hg_metric_own which)
+{
+    size_t own_count;
+    const struct hg_metric *metric = &hg_metrics_of(HG_METRICS_OWN, &own_count)[which];
+    hg_metric_head(text, metric);
+    for (size_t u = 0; u < directory->upstream_count; u++) {
+        struct hg_gateset *set = directory->upstreams[u]->gates;
+        pthread_mutex_lock(&set->lock);
+        for (unsigned i = 0; i < hg_gateset_count(set) * HG_TICKET_KINDS; i++) {
+            struct hg_gateshare *share = hg_gateset_at(set, i / HG_TICKET_KINDS);
+            struct hg_gate_holder *holder = &share->holders[i % HG_TICKET_KINDS];
+            char labels[HG_METRIC_LABELS_MAX] = "";
+            if (!hg_gateset_shows(share))
+                continue;
+            hg_metric_label(labels, "upstream", directory->upstreams[u]->name);
+            hg_metric_label(labels, "server", share->server);
+            hg_metric_label(labels, "holder", hg_gate_place_name(holder->place));
+            hg_metric_line(text, metric, labels,
+                           which == HG_METRIC_SERVER_TICKETS_SIZE
+                               ? not_negative(hg_ticket_size(&holder->ticket))
+                           : which == HG_METRIC_SERVER_TICKETS_OUT
+                               ? not_negative(hg_ticket_out(&holder->ticket))
+                               : not_negative(atomic_load(&holder->waiting)));
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
 }
 
 /* ---- upstreams ---- */
@@ -118,11 +158,10 @@ static void upstream_line(struct hg_webtext *text, const struct hg_metric *metri
     hg_metric_line(text, metric, labels, value);
 }
 
-static uint64_t backlog_age_us(struct hg_gateshare *gate)
+static uint64_t age_us(uint64_t since_us)
 {
-    uint64_t since_us = atomic_load(&gate->backlog_since_us), now_us = hg_now_us();
-    return atomic_load(&gate->backlog) > 0 && since_us != 0 && now_us > since_us ? now_us - since_us
-                                                                                 : 0;
+    uint64_t now_us = hg_now_us();
+    return since_us != 0 && now_us > since_us ? now_us - since_us : 0;
 }
 
 static void upstream_metric(struct hg_web *web, const struct hg_directory *directory,
@@ -133,10 +172,9 @@ static void upstream_metric(struct hg_web *web, const struct hg_directory *direc
     hg_metric_head(text, metric);
     for (size_t i = 0; i < directory->upstream_count; i++) {
         struct hg_upstream *upstream = directory->upstreams[i];
-        struct hg_gateshare *gate = upstream->gate;
-        pthread_mutex_lock(&gate->lock);
-        struct hg_probe_stats probe = gate->probe.stats;
-        pthread_mutex_unlock(&gate->lock);
+        struct hg_probe_stats probe = hg_gateset_probe_stats(upstream->gates);
+        uint64_t since_us;
+        int64_t backlog = hg_gateset_backlog(upstream->gates, &since_us);
         switch (which) {
         case HG_METRIC_UPSTREAM_INFO:
             upstream_line(text, metric, upstream, upstream->kind, 1);
@@ -145,10 +183,10 @@ static void upstream_metric(struct hg_web *web, const struct hg_directory *direc
             upstream_line(text, metric, upstream, NULL, hg_upstream_is_alive(directory, upstream));
             break;
         case HG_METRIC_UPSTREAM_BACKLOG:
-            upstream_line(text, metric, upstream, NULL, not_negative(atomic_load(&gate->backlog)));
+            upstream_line(text, metric, upstream, NULL, not_negative(backlog));
             break;
         case HG_METRIC_UPSTREAM_BACKLOG_AGE:
-            upstream_line(text, metric, upstream, NULL, backlog_age_us(gate));
+            upstream_line(text, metric, upstream, NULL, age_us(since_us));
             break;
         case HG_METRIC_UPSTREAM_EVICTED:
             upstream_line(text, metric, upstream, NULL, hg_web_evicted(web, directory, upstream));
@@ -308,6 +346,9 @@ void hg_web_metrics_stores(const struct hg_web_view *view, struct hg_web *web,
         HG_METRIC_UPSTREAM_INFO,        HG_METRIC_UPSTREAM_UP,     HG_METRIC_UPSTREAM_BACKLOG,
         HG_METRIC_UPSTREAM_BACKLOG_AGE, HG_METRIC_UPSTREAM_EVICTED};
     tickets(web, view->directory, text);
+    server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_SIZE);
+    server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_OUT);
+    server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_QUEUED);
     for (size_t i = 0; i < HG_COUNT_OF(all); i++)
         upstream_metric(web, view->directory, text, all[i]);
     servers(view->directory, text);

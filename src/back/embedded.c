@@ -96,8 +96,8 @@ static void strand_op(struct hg_embedded *embedded, struct hg_embedded_op *op, u
 {
     uint8_t was = op->stranded;
     op->stranded = ticket;
-    hg_store_strand(&embedded->store, ticket, 1);
-    hg_store_strand(&embedded->store, was, -1);
+    hg_store_strand(&embedded->store, 0, ticket, 1);
+    hg_store_strand(&embedded->store, 0, was, -1);
 }
 
 /* Answers the call of an operation, if it still has one, then lets those behind it go on. `owed`:

@@ -27,7 +27,7 @@ static void settle(struct flush *flush)
         return;
     struct hg_call *call = flush->call;
     struct hg_result result = flush->worst;
-    hg_store_strand(flush->store, flush->stranded, -1);
+    hg_store_strand(flush->store, HG_SERVER_NONE, flush->stranded, -1);
     free(flush);
     if (call == NULL)
         return;
@@ -117,7 +117,7 @@ void hg_flush_cancel(struct hg_remote *remote, struct hg_call *call)
     /* The parts that were sent are not given up: together they are one stranded slot. */
     if (flush->left > 1) {
         flush->stranded = call->ticket;
-        hg_store_strand(flush->store, call->ticket, 1);
+        hg_store_strand(flush->store, HG_SERVER_NONE, call->ticket, 1);
     }
     settle(flush);
 }

@@ -33,7 +33,7 @@ static const struct hg_ring *live_ring(struct hg_memcached_store *store)
     return store->live;
 }
 
-static uint32_t server_of(struct hg_memcached_store *store, struct hg_span key)
+static uint32_t find_server(struct hg_memcached_store *store, struct hg_span key)
 {
     uint32_t index = hg_ring_of(store->ring, key);
     if (HG_LIKELY(hg_server_may_send(store->remote.domains[index].server)) ||
@@ -49,7 +49,15 @@ static enum hg_submit submit(struct hg_store *base, struct hg_call *call)
     call->place.store = base;
     if (HG_UNLIKELY(call->op == HG_OP_FLUSH))
         return hg_flush_submit(&store->remote, call);
-    return hg_remote_submit(&store->remote, server_of(store, call->key), call);
+    uint32_t server = HG_LIKELY(call->route != 0) ? call->route - 1 : find_server(store, call->key);
+    return hg_remote_submit(&store->remote, server, call);
+}
+
+static uint32_t server_of(struct hg_store *base, const struct hg_call *call)
+{
+    if (HG_UNLIKELY(call->op == HG_OP_FLUSH))
+        return HG_SERVER_NONE;
+    return find_server(store_at(base), call->key);
 }
 
 static void cancel(struct hg_store *base, struct hg_call *call)
@@ -64,7 +72,7 @@ static const char *where(struct hg_store *base, struct hg_span prefix, struct hg
 {
     (void)prefix;
     struct hg_memcached_store *store = store_at(base);
-    return store->remote.shared->servers[server_of(store, key)].address;
+    return store->remote.shared->servers[find_server(store, key)].address;
 }
 
 static void free_own(struct hg_memcached_store *store)
@@ -87,6 +95,8 @@ static const struct hg_store_ops ops = {
     .submit = submit,
     .cancel = cancel,
     .where = where,
+    .server_of = server_of,
+    .server_name = hg_remote_server_name,
     .drain = hg_remote_drain,
     .drained = hg_remote_drained,
     .free = free_all,

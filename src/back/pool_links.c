@@ -333,7 +333,7 @@ static void on_again(struct hg_link *link, struct hg_call *call, const struct hg
 static void on_strand(struct hg_link *link, uint8_t ticket, int change)
 {
     const struct hg_pool *pool = link->pool;
-    hg_store_strand(&pool->conf->store->base, ticket, change);
+    hg_store_strand(&pool->conf->store->base, pool->server->index, ticket, change);
 }
 
 const struct hg_link_owner hg_pool_link_owner = {

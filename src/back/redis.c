@@ -188,6 +188,7 @@ static const struct hg_store_ops ops = {
     .range = hg_redis_range,
     .cancel_range = hg_redis_cancel_range,
     .where = where,
+    .server_name = hg_remote_server_name,
     .drain = hg_remote_drain,
     .drained = hg_remote_drained,
     .free = free_all,

@@ -177,11 +177,24 @@ static enum hg_submit route(struct hg_redis *redis, struct hg_call *call)
         hg_tie_end(call); /* each part of it is a call of its own */
         return hg_flush_submit(&redis->remote, call);
     }
+    if (HG_LIKELY(call->route != 0))
+        return hg_remote_submit(&redis->remote, call->route - 1, call);
     uint32_t slot = hg_rediscluster_slot(store, call);
     uint32_t server = store->map.owner[slot];
     if (HG_UNLIKELY(server == HG_SLOTS_NONE))
         return hg_rediscluster_refuse_slot(store, call, slot);
     return hg_remote_submit(&redis->remote, server, call);
+}
+
+static uint32_t server_of(struct hg_store *base, const struct hg_call *call)
+{
+    struct hg_rediscluster_store *store = store_at(base);
+    if (HG_UNLIKELY(hg_topology_version(&store->shared->topology) != store->map.version))
+        hg_rediscluster_adopt(store);
+    if (HG_UNLIKELY(store->map.version == 0 || call->op == HG_OP_FLUSH))
+        return HG_SERVER_NONE;
+    uint32_t server = store->map.owner[hg_rediscluster_slot(store, call)];
+    return server == HG_SLOTS_NONE ? HG_SERVER_NONE : server;
 }
 
 static void cancel(struct hg_store *base, struct hg_call *call)
@@ -259,6 +272,8 @@ static const struct hg_store_ops ops = {
     .range = hg_redis_range,
     .cancel_range = hg_redis_cancel_range,
     .where = where,
+    .server_of = server_of,
+    .server_name = hg_remote_server_name,
     .drain = hg_remote_drain,
     .drained = drained,
     .free = free_all,

@@ -99,6 +99,11 @@ bool hg_remote_drained(struct hg_store *store)
     return true;
 }
 
+const char *hg_remote_server_name(struct hg_store *store, uint32_t server)
+{
+    return hg_remote_of(store)->shared->servers[server].address;
+}
+
 static void set_times(struct hg_pool_conf *conf, const struct hg_remote_times *times)
 {
     conf->link.timeout_us = (uint64_t)times->backend_timeout_ms * 1000;

@@ -165,6 +165,7 @@ void hg_rows_guard(struct hg_rows *rows, struct hg_store *store, struct hg_blobs
 {
     size_t value_len = call->blob != NULL ? 0 : call->value.len;
     guard->call = call;
+    call->route = 0; /* it goes later */
     guard->held = NULL;
     guard->copy = hg_blob_borrow(blobs, call->prefix.len + call->key.len + value_len);
     memset(&call->place, 0,

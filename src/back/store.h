@@ -25,10 +25,12 @@
 //     submitted later takes a new one.
 //   - a store is not drained or freed from within on_done or on_room.
 //   - a call with a ticket that is given up (cancelled, timed out) while its server still owes an
-//     answer leaves its slot stranded: on_strand(kind, +1), before on_done if there is one. When
-//     that answer has come and was dropped, or the connection has ended, on_strand(kind, -1). Both
-//     from within the store, which the listener does not call. What another worker's store carries
-//     out (relay.h) is that one's to tell: on its thread, to its listener.
+//     answer leaves its slot stranded: on_strand(server, kind, +1), before on_done if there is one.
+//     When that answer has come and was dropped, or the connection has ended, on_strand(server,
+//     kind, -1). Both from within the store, which the listener does not call. What another
+//     worker's store carries out (relay.h) is that one's to tell: on its thread, to its listener.
+//   - server_of names the server that submit would send a call to now. It changes nothing, and the
+//     numbers of servers hold for all workers' instances of one generation.
 #ifndef HG_BACK_STORE_H
 #define HG_BACK_STORE_H
 
@@ -48,6 +50,8 @@ struct hg_link;
 struct hg_tie;
 
 struct hg_range_call;
+
+#define HG_SERVER_NONE UINT32_MAX /* no single server, or it is not known yet */
 
 enum hg_submit { HG_SUBMIT_TAKEN, HG_SUBMIT_WAIT };
 
@@ -103,6 +107,7 @@ struct hg_call {
     bool row;        /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
     bool quarantine; /* it passed a bind throttle: away from everybody else's, see pool.h */
     uint8_t ticket;  /* 1 + enum hg_ticket_kind of the execution ticket it runs under; 0: none */
+    uint32_t route;  /* 1 + what server_of said of it in this turn; 0: it was not asked */
     uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
@@ -176,6 +181,11 @@ struct hg_store_ops {
     /* Which server `key` of a tenant with this prefix goes to, as text that holds until the next
        call. */
     const char *(*where)(struct hg_store *store, struct hg_span prefix, struct hg_span key);
+    /* The number of the server that a call with this prefix, key and op goes to, or
+       HG_SERVER_NONE. NULL: all go to server 0. */
+    uint32_t (*server_of)(struct hg_store *store, const struct hg_call *call);
+    /* Address of a server, as long as the generation lives. NULL: it has none. */
+    const char *(*server_name)(struct hg_store *store, uint32_t server);
     /* Takes no new calls that need a new connection, closes what is idle, ends when all is
        answered; `drained` asks whether nothing is pending. */
     void (*drain)(struct hg_store *store);
@@ -186,18 +196,19 @@ struct hg_store_ops {
 
 struct hg_store {
     const struct hg_store_ops *ops;
-    /* Slots that became stranded (+1) or were freed (-1); NULL: nobody listens. Set by the user of
-       the store, before the first call. */
-    void (*on_strand)(void *ctx, unsigned kind, int change);
+    /* Slots of a server that became stranded (+1) or were freed (-1); NULL: nobody listens. Set by
+       the user of the store, before the first call. */
+    void (*on_strand)(void *ctx, uint32_t server, unsigned kind, int change);
     void *strand_ctx;
 };
 
-/* For stores: says that a slot became stranded (+1) or free (-1) whose call has, or had, this
-   ticket. */
-static inline void hg_store_strand(const struct hg_store *store, uint8_t ticket, int change)
+/* For stores: says that a slot of this server became stranded (+1) or free (-1) whose call has, or
+   had, this ticket. */
+static inline void hg_store_strand(const struct hg_store *store, uint32_t server, uint8_t ticket,
+                                   int change)
 {
     if (ticket != 0 && store->on_strand != NULL)
-        store->on_strand(store->strand_ctx, ticket - 1u, change);
+        store->on_strand(store->strand_ctx, server, ticket - 1u, change);
 }
 
 #endif

@@ -52,4 +52,6 @@ libcore_a_SOURCES += src/core/ticket.c
 libcore_a_SOURCES += src/core/ticket.h
 libcore_a_SOURCES += src/core/ticketline.c
 libcore_a_SOURCES += src/core/ticketline.h
+libcore_a_SOURCES += src/core/ticketshare.c
+libcore_a_SOURCES += src/core/ticketshare.h
 libcore_a_SOURCES += src/core/units.h

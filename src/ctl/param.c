@@ -52,6 +52,8 @@ const char *const hg_ctl_upstream_params[] = {
     "execution_control",
     "read_tickets",
     "write_tickets",
+    "tickets_scope",
+    "upstream_tickets",
     "execution_max_queue_depth",
     "queue_timeout_ms",
     "overload_wait_ms",

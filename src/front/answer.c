@@ -195,7 +195,7 @@ void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t 
     HG_PROBE_POINT(request__done, lane->bucket->name, request->call.op, total_us);
     if (request->state == HG_REQUEST_SENT)
         hg_counter_sub(&worker->in_flight, 1);
-    if (HG_LIKELY(request->tickets != 0))
+    if (HG_LIKELY(request->pass.tickets != 0))
         hg_gate_leave(request, outcome <= HG_OUTCOME_STORE_ERROR);
 }
 

@@ -18,7 +18,8 @@ static double decr_of(const struct hg_worker *worker)
     return worker->directory->settings.bind.decr_per_sec;
 }
 
-/* Is more of the holder that the class takes its tickets from in use than the target allows? */
+/* Is more of the holder that a key takes its tickets from in use than the target allows? The
+   busiest server of the upstream says so: which one it is depends on the key. */
 static bool is_busy(const struct hg_worker *worker, const struct hg_lane *lane,
                     enum hg_hot_type type)
 {
@@ -26,9 +27,13 @@ static bool is_busy(const struct hg_worker *worker, const struct hg_lane *lane,
     if (upstream == NULL)
         return false;
     enum hg_ticket_kind kind = type == HG_HOT_QUERY ? HG_TICKET_READ : HG_TICKET_WRITE;
-    const struct hg_ticket *ticket = &upstream->gate->holders[kind].ticket;
     int64_t target = worker->directory->settings.bind.target_pct;
-    return hg_ticket_out(ticket) * 100 > target * hg_ticket_size(ticket);
+    for (unsigned i = 0; i < hg_gateset_count(upstream->gates); i++) {
+        const struct hg_ticket *ticket = &hg_gateset_at(upstream->gates, i)->holders[kind].ticket;
+        if (hg_ticket_out(ticket) * 100 > target * hg_ticket_size(ticket))
+            return true;
+    }
+    return false;
 }
 
 /* ---- events ---- */

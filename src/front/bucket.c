@@ -18,6 +18,8 @@ static void free_bucket(struct hg_bucket *bucket)
 {
     if (bucket->upstream != NULL)
         hg_upstream_unref(bucket->upstream);
+    for (unsigned w = 0; w < bucket->lane_count; w++)
+        hg_lane_fini(&bucket->lanes[w]);
     free(bucket->prefix);
     free(bucket->credit_lanes);
     free(bucket);
@@ -32,8 +34,37 @@ void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket)
     hg_list_init(&lane->ready_node);
     hg_list_init(&lane->used);
     hg_list_init(&lane->bound);
-    for (unsigned place = 0; place < HG_GATE_PLACES; place++)
-        hg_ticketline_tenant_init(&lane->queues[place]);
+    hg_ticketline_tenant_init(&lane->ingress);
+}
+
+void hg_lane_fini(struct hg_lane *lane)
+{
+    for (unsigned i = 0; i < lane->cell_count; i++)
+        free(lane->cells[i]);
+    free(lane->cells);
+    lane->cells = NULL;
+    lane->cell_count = 0;
+}
+
+struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server)
+{
+    if (server < lane->cell_count && lane->cells[server] != NULL)
+        return lane->cells[server];
+    if (server >= lane->cell_count) {
+        struct hg_gate_cell **more = reallocarray(lane->cells, server + 1, sizeof *more);
+        if (more == NULL)
+            return NULL;
+        for (; lane->cell_count <= server; lane->cell_count++)
+            more[lane->cell_count] = NULL;
+        lane->cells = more;
+    }
+    struct hg_gate_cell *cell = calloc(1, sizeof *cell);
+    if (cell == NULL)
+        return NULL;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        hg_ticketline_tenant_init(&cell->queues[kind]);
+    lane->cells[server] = cell;
+    return cell;
 }
 
 struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)

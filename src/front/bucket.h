@@ -54,6 +54,11 @@ struct hg_outcome_row {
 };
 extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 
+/* A tenant's places in a worker's lines for one server. */
+struct hg_gate_cell {
+    struct hg_ticketline_tenant queues[HG_TICKET_KINDS];
+};
+
 /* One worker's part of a bucket; written by that worker only. */
 struct hg_lane {
     /* Looked at by every request, as the counters that follow. */
@@ -80,7 +85,10 @@ struct hg_lane {
     uint32_t turn_frames;
     struct hg_list used;                          /* in the worker's list of lanes with users */
     struct hg_gate_tally tallies[HG_GATE_PLACES]; /* its tickets */
-    struct hg_ticketline_tenant queues[HG_GATE_PLACES]; /* its requests in line for one */
+    struct hg_ticketline_tenant ingress;          /* its requests in line for an ingress ticket */
+    struct hg_gate_cell **cells; /* by index of the share (gateset.h): its requests in line for a
+                                    server; NULL: it has not waited there yet */
+    unsigned cell_count;
     struct hg_list bound;         /* in the worker's list of lanes with evicted keys */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
@@ -136,6 +144,9 @@ HG_MUST_USE struct hg_bucket *hg_bucket_new(const char *name, unsigned workers);
 
 /* Sets up a zeroed lane. */
 void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket);
+void hg_lane_fini(struct hg_lane *lane);
+/* The lane's cell of a server, made if there is none; NULL when memory is out. */
+HG_MUST_USE struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server);
 
 static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
 {

@@ -216,6 +216,21 @@ enum hg_cursor_found hg_cursors_take(struct hg_cursors *cursors, uint64_t id,
     return found;
 }
 
+size_t hg_cursors_table(struct hg_cursors *cursors, uint64_t id, const struct hg_bucket *bucket,
+                        enum hg_api api, uint8_t *room)
+{
+    size_t len = 0;
+    pthread_mutex_lock(&cursors->lock);
+    const struct hg_cursor *cursor = find(cursors, id);
+    if (cursor != NULL && cursor->bucket == bucket && cursor->msg.api == api &&
+        cursor->msg.table.len <= HG_TABLE_KEY_MAX) {
+        len = cursor->msg.table.len;
+        memcpy(room, cursor->msg.table.at, len);
+    }
+    pthread_mutex_unlock(&cursors->lock);
+    return len;
+}
+
 void hg_cursors_give_back(struct hg_cursors *cursors, struct hg_cursor *cursor, unsigned worker,
                           uint64_t now_us)
 {

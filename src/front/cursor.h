@@ -61,6 +61,10 @@ HG_MUST_USE enum hg_cursor_found hg_cursors_take(struct hg_cursors *cursors, uin
                                                  const struct hg_bucket *bucket, enum hg_api api,
                                                  unsigned worker, uint64_t now_us,
                                                  struct hg_cursor **ret);
+/* Copies the name of the table that it reads into `room` (HG_TABLE_KEY_MAX bytes); its length, 0
+   when there is no such cursor. */
+size_t hg_cursors_table(struct hg_cursors *cursors, uint64_t id, const struct hg_bucket *bucket,
+                        enum hg_api api, uint8_t *room);
 /* Its request is over: it may be taken again, or (end) is freed. */
 void hg_cursors_give_back(struct hg_cursors *cursors, struct hg_cursor *cursor, unsigned worker,
                           uint64_t now_us);

@@ -20,6 +20,7 @@
 struct hg_worker;
 struct hg_generation;
 struct hg_directory_table;
+struct hg_gateset;
 
 /* Of bind eviction and throttle; see core/bindwatch.h and core/bindthrottle.h. */
 struct hg_bind_settings {
@@ -62,7 +63,7 @@ struct hg_upstream {
     struct hg_store *(*open)(struct hg_generation *generation, struct hg_worker *worker);
     /* New settings for an open instance; runs on its worker's thread. */
     void (*refresh)(struct hg_generation *generation, struct hg_store *store);
-    struct hg_gateshare *gate;                    /* its tickets */
+    struct hg_gateset *gates;                     /* its servers' tickets */
     void (*retire)(struct hg_upstream *upstream); /* with the last reference */
     void *impl;
 };

@@ -223,10 +223,13 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->value_len = (uint32_t)hg_frame_value(frame).len;
     request->features = (uint16_t)session->features;
     request->state = HG_REQUEST_WAITING;
-    request->admitted = request->impersonated = request->in_backlog = false;
+    request->admitted = request->impersonated = false;
     request->bind_passed = false;
-    request->tickets = request->seen = 0;
+    request->seen = 0;
+    request->in_backlog = NULL;
+    hg_gate_pass_init(&request->pass, request, &hg_gate_request_owner);
     call->ticket = 0;
+    call->route = 0;
     call->quarantine = false;
     request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);
     size_t head =
@@ -307,7 +310,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
 {
     struct hg_worker *worker = session->worker;
     bool waits;
-    if (HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+    if (HG_UNLIKELY(!hg_gate_enter(session, request, &request->call, &waits)))
         return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = store_of(worker, request->lane->bucket);
     if (HG_UNLIKELY(store == NULL)) {
@@ -338,6 +341,7 @@ static enum hg_step submit(struct hg_session *session, struct hg_request *reques
         return HG_STEP_NEXT;
     }
     request->state = HG_REQUEST_WAITING;
+    call->route = 0; /* another may be the right one by then */
     session->barrier = false;
     hg_counter_sub(&worker->in_flight, 1);
     request->follows = call->after != NULL;

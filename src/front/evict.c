@@ -1,4 +1,4 @@
-// evict - who holds the slots of a backlogged upstream: reports to housekeeping, and its verdicts
+// evict - who holds the slots of a backlogged server: reports to housekeeping, and its verdicts
 // SPDX-License-Identifier: BSD-3-Clause
 #include "front/evict.h"
 
@@ -84,20 +84,21 @@ static bool may_go(const struct hg_request *request)
            (settings->evict_sent_writes || !hg_op_rows[request->call.op].writes);
 }
 
-static bool is_sent(const struct hg_request *request)
+static bool is_sent(const struct hg_gate_pass *pass)
 {
-    return request->state == HG_REQUEST_SENT;
+    return pass->gate != NULL && pass->request->state == HG_REQUEST_SENT;
 }
 
-static void count_one(void *arg, struct hg_request *request)
+static void count_one(void *arg, const struct hg_gate_pass *pass)
 {
     struct sums *sums = arg;
+    struct hg_request *request = pass->request;
     uint8_t room[HG_HOTKEY_KEY_MAX];
     struct hg_bindthrottle_key key;
-    bool sent = is_sent(request);
+    bool sent = is_sent(pass);
     sums->used += sent;
-    if (sent && may_go(request) && (sums->oldest_us == 0 || request->ticket_us < sums->oldest_us))
-        sums->oldest_us = request->ticket_us;
+    if (sent && may_go(request) && (sums->oldest_us == 0 || pass->ticket_us < sums->oldest_us))
+        sums->oldest_us = pass->ticket_us;
     if (atomic_load_explicit(&request->lane->bucket->bind_mode, memory_order_relaxed) ==
             HG_MODE_OFF ||
         !hg_bind_of(request, room, &key))
@@ -112,38 +113,56 @@ static void count_one(void *arg, struct hg_request *request)
     }
 }
 
-/* ---- all requests of a gate ---- */
+/* ---- all requests of a server ---- */
 
-static size_t count_all(const struct hg_gate *gate)
+static size_t count_all(const struct hg_gate_part *part)
 {
     size_t n =
-        (size_t)gate->lines[HG_TICKET_READ].line.count + gate->lines[HG_TICKET_WRITE].line.count;
-    HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&gate->running)
+        (size_t)part->lines[HG_TICKET_READ].line.count + part->lines[HG_TICKET_WRITE].line.count;
+    HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&part->running)
     n++;
     return n;
 }
 
-/* Requests with a ticket, oldest first, then those in line. fn may end the one that it is given. */
-static void each(struct hg_worker *worker, struct hg_gate *gate,
-                 void (*fn)(void *arg, struct hg_request *request), void *arg)
+/* The worker's part of the server; NULL: it has none. */
+static struct hg_gate_part *part_of(struct hg_worker *worker, const struct hg_upstream *upstream,
+                                    unsigned server)
+{
+    struct hg_gate *gate = worker->gates[upstream->slot];
+    if (gate == NULL || gate->set != upstream->gates)
+        return NULL;
+    HG_LIST_EACH(node, &gate->parts)
+    {
+        struct hg_gate_part *part = HG_CONTAINER_OF(node, struct hg_gate_part, node);
+        if (part->share->index == server)
+            return part;
+    }
+    return NULL;
+}
+
+/* Those with a ticket, oldest first, then those in line. fn may end the one that it is given. */
+static void each(struct hg_gate_part *part, void (*fn)(void *arg, const struct hg_gate_pass *pass),
+                 void *arg)
 {
     /* What fn does may end others too: a marker keeps the place. */
     struct hg_list marker;
     hg_list_init(&marker);
-    for (struct hg_list *node = hg_list_first(&gate->running); node != NULL;) {
+    for (struct hg_list *node = hg_list_first(&part->running); node != NULL;) {
         hg_list_put_before(node->next, &marker);
-        fn(arg, HG_CONTAINER_OF(node, struct hg_request, run));
-        node = marker.next == &gate->running ? NULL : marker.next;
+        fn(arg, HG_CONTAINER_OF(node, struct hg_gate_pass, run));
+        node = marker.next == &part->running ? NULL : marker.next;
         hg_list_remove(&marker);
     }
-    HG_LIST_EACH(lane_node, &worker->lanes_used)
+    HG_LIST_EACH(lane_node, &part->gate->worker->lanes_used)
     {
         struct hg_lane *lane = HG_CONTAINER_OF(lane_node, struct hg_lane, used);
-        if (lane->bucket->upstream == NULL || worker->gates[lane->bucket->upstream->slot] != gate)
+        unsigned server = part->share->index;
+        if (lane->bucket->upstream != part->gate->upstream || server >= lane->cell_count ||
+            lane->cells[server] == NULL)
             continue;
-        for (unsigned place = HG_GATE_READ; place < HG_GATE_PLACES; place++)
-            HG_LIST_EACH(node, &lane->queues[place].waiters)
-        fn(arg, HG_CONTAINER_OF(node, struct hg_session, waiter.node)->waiting);
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            HG_LIST_EACH(node, &lane->cells[server]->queues[kind].waiters)
+        fn(arg, HG_CONTAINER_OF(node, struct hg_gate_pass, waiter.node));
     }
 }
 
@@ -152,6 +171,7 @@ static void each(struct hg_worker *worker, struct hg_gate *gate,
 struct ask_letter {
     struct hg_letter letter;
     struct hg_upstream *upstream;
+    unsigned server;
     uint64_t round;
     struct hg_mailbox *house;
     void (*on_report)(struct hg_letter *letter, void *receiver);
@@ -190,12 +210,12 @@ static bool take_over(struct hg_evict_report *report, const struct sums *sums)
 
 static void fill(struct hg_worker *worker, struct hg_evict_report *report)
 {
-    struct hg_gate *gate = worker->gates[report->upstream->slot];
+    struct hg_gate_part *part = part_of(worker, report->upstream, report->server);
     struct sums sums;
-    if (gate == NULL || gate->share != report->upstream->gate)
+    if (part == NULL)
         return;
-    if (sums_init(&sums, count_all(gate))) {
-        each(worker, gate, count_one, &sums);
+    if (sums_init(&sums, count_all(part))) {
+        each(part, count_one, &sums);
         uint64_t now_us = worker->loop.now_us;
         if (take_over(report, &sums) && sums.oldest_us != 0 && now_us > sums.oldest_us)
             report->report.oldest_us = now_us - sums.oldest_us;
@@ -215,6 +235,7 @@ static void on_ask(struct hg_letter *letter, void *receiver)
         report->worker = worker->index;
         report->round = ask->round;
         report->upstream = hg_upstream_ref(ask->upstream);
+        report->server = ask->server;
         fill(worker, report);
         hg_mailbox_post(ask->house, &report->letter);
     }
@@ -222,15 +243,15 @@ static void on_ask(struct hg_letter *letter, void *receiver)
     free(ask);
 }
 
-void hg_evict_ask(struct hg_worker *worker, struct hg_upstream *upstream, uint64_t round,
-                  struct hg_mailbox *house,
+void hg_evict_ask(struct hg_worker *worker, struct hg_upstream *upstream, unsigned server,
+                  uint64_t round, struct hg_mailbox *house,
                   void (*on_report)(struct hg_letter *letter, void *receiver), void *ctx)
 {
     struct ask_letter *ask = malloc(sizeof *ask);
     if (ask == NULL)
         return;
     *ask = (struct ask_letter){
-        {NULL, on_ask}, hg_upstream_ref(upstream), round, house, on_report, ctx};
+        {NULL, on_ask}, hg_upstream_ref(upstream), server, round, house, on_report, ctx};
     hg_mailbox_post(&worker->mailbox, &ask->letter);
 }
 
@@ -239,6 +260,7 @@ void hg_evict_ask(struct hg_worker *worker, struct hg_upstream *upstream, uint64
 struct order_letter {
     struct hg_letter letter;
     struct hg_upstream *upstream;
+    unsigned server;
     struct hg_evict_key *keys;
     size_t count;
 };
@@ -254,7 +276,7 @@ void hg_evict_keys_free(struct hg_evict_key *keys, size_t n)
 struct eviction {
     const struct hg_evict_key *of; /* NULL: the longest-running request */
     uint32_t own, keep;            /* its evictable ones that were sent, and that may stay */
-    struct hg_request *oldest;
+    const struct hg_gate_pass *oldest;
 };
 
 static bool is_of(const struct eviction *e, const struct hg_request *request)
@@ -265,10 +287,11 @@ static bool is_of(const struct eviction *e, const struct hg_request *request)
            hg_bindthrottle_same(&key, &e->of->verdict.key);
 }
 
-static void count_own(void *arg, struct hg_request *request)
+static void count_own(void *arg, const struct hg_gate_pass *pass)
 {
     struct eviction *e = arg;
-    e->own += is_sent(request) && may_go(request) && is_of(e, request);
+    struct hg_request *request = pass->request;
+    e->own += is_sent(pass) && may_go(request) && is_of(e, request);
 }
 
 static void log_evicted(const struct hg_request *request)
@@ -279,7 +302,7 @@ static void log_evicted(const struct hg_request *request)
     if (!hg_bind_of(request, room, &of.key))
         return; /* it has no key */
     hg_bindevent_evict(text, sizeof text, &of,
-                       is_sent(request) ? request->call.place.index : HG_BINDEVENT_NO_SLOT);
+                       request->state == HG_REQUEST_SENT ? request->call.place.index : HG_BINDEVENT_NO_SLOT);
     hg_log_info("%s", text);
 }
 
@@ -287,7 +310,7 @@ static void log_evicted(const struct hg_request *request)
 static void evict(struct hg_request *request)
 {
     struct hg_lane *lane = request->lane;
-    bool sent = is_sent(request);
+    bool sent = request->state == HG_REQUEST_SENT;
     int mode = atomic_load_explicit(&lane->bucket->bind_mode, memory_order_relaxed);
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&lane->bind_would_evict, 1);
@@ -307,12 +330,13 @@ static void evict(struct hg_request *request)
                                                     text, HG_SPAN_NONE, HG_SPAN_NONE});
 }
 
-static void evict_of(void *arg, struct hg_request *request)
+static void evict_of(void *arg, const struct hg_gate_pass *pass)
 {
     struct eviction *e = arg;
+    struct hg_request *request = pass->request;
     if (!is_of(e, request) || is_exempt(request))
         return;
-    if (!is_sent(request)) {
+    if (!is_sent(pass)) {
         /* One that has a ticket and is about to go on counts as sent soon. */
         if (request->session->wait == HG_WAIT_TICKET || request->session->wait == HG_WAIT_ROOM)
             evict(request);
@@ -322,57 +346,63 @@ static void evict_of(void *arg, struct hg_request *request)
     }
 }
 
-static void find_oldest(void *arg, struct hg_request *request)
+static void find_oldest(void *arg, const struct hg_gate_pass *pass)
 {
     struct eviction *e = arg;
-    if (e->oldest == NULL && is_sent(request) && may_go(request))
-        e->oldest = request;
+    struct hg_request *request = pass->request;
+    if (e->oldest == NULL && is_sent(pass) && may_go(request))
+        e->oldest = pass;
 }
 
-static void carry_out(struct hg_worker *worker, struct hg_gate *gate,
+/* `part`: NULL when nobody of this worker has asked for the server. */
+static void carry_out(struct hg_worker *worker, struct hg_gate_part *part,
                       const struct hg_evict_key *key)
 {
     struct eviction e = {.of = key};
     if (atomic_load_explicit(&key->bucket->bind_mode, memory_order_relaxed) == HG_MODE_OFF)
         return; /* since the verdict was asked for */
-    each(worker, gate, count_own, &e);
+    if (part != NULL)
+        each(part, count_own, &e);
     e.keep = hg_bindwatch_share(&key->verdict, e.own);
     /* First: what comes in the place of those evicted is judged already. */
     hg_bind_make(worker, &key->bucket->lanes[worker->index], &key->verdict.key,
                  key->verdict.evicted);
-    each(worker, gate, evict_of, &e);
+    if (part != NULL)
+        each(part, evict_of, &e);
 }
 
-static void evict_oldest(struct hg_worker *worker, struct hg_gate *gate)
+static void evict_oldest(struct hg_worker *worker, struct hg_gate_part *part)
 {
     struct eviction e = {0};
     uint64_t min_age_us = worker->directory->settings.bind.min_age_us;
-    each(worker, gate, find_oldest, &e);
+    each(part, find_oldest, &e);
     if (e.oldest == NULL || worker->loop.now_us - e.oldest->ticket_us < min_age_us)
         return;
-    struct hg_lane *lane = e.oldest->lane;
+    struct hg_lane *lane = e.oldest->request->lane;
     if (atomic_load_explicit(&lane->bucket->bind_mode, memory_order_relaxed) == HG_MODE_ENFORCE)
         hg_counter_add(&lane->bind_evicted_oldest, 1);
-    evict(e.oldest);
+    evict(e.oldest->request);
 }
 
 static void on_order(struct hg_letter *letter, void *receiver)
 {
     struct order_letter *order = HG_CONTAINER_OF(letter, struct order_letter, letter);
     struct hg_worker *worker = receiver;
-    struct hg_gate *gate = worker->gates[order->upstream->slot];
-    bool ours = !worker->stopping && gate != NULL && gate->share == order->upstream->gate;
+    struct hg_gate_part *part =
+        worker->stopping ? NULL : part_of(worker, order->upstream, order->server);
+    bool ours = !worker->stopping && worker->gates[order->upstream->slot] != NULL &&
+                worker->gates[order->upstream->slot]->set == order->upstream->gates;
     for (size_t i = 0; ours && i < order->count; i++)
         if (hg_bucket_live(order->keys[i].bucket))
-            carry_out(worker, gate, &order->keys[i]);
-    if (ours && order->count == 0)
-        evict_oldest(worker, gate);
+            carry_out(worker, part, &order->keys[i]);
+    if (part != NULL && order->count == 0)
+        evict_oldest(worker, part);
     hg_evict_keys_free(order->keys, order->count);
     hg_upstream_unref(order->upstream);
     free(order);
 }
 
-void hg_evict_order(struct hg_worker *worker, struct hg_upstream *upstream,
+void hg_evict_order(struct hg_worker *worker, struct hg_upstream *upstream, unsigned server,
                     struct hg_evict_key *keys, size_t n)
 {
     struct order_letter *order = malloc(sizeof *order);
@@ -380,7 +410,7 @@ void hg_evict_order(struct hg_worker *worker, struct hg_upstream *upstream,
         hg_evict_keys_free(keys, n);
         return;
     }
-    *order = (struct order_letter){{NULL, on_order}, hg_upstream_ref(upstream), keys, n};
+    *order = (struct order_letter){{NULL, on_order}, hg_upstream_ref(upstream), server, keys, n};
     for (size_t i = 0; i < n; i++)
         keys[i].verdict.key.bytes.at = keys[i].key;
     hg_mailbox_post(&worker->mailbox, &order->letter);

@@ -1,4 +1,4 @@
-// evict - who holds the slots of a backlogged upstream: reports to housekeeping, and its verdicts
+// evict - who holds the slots of a backlogged server: reports to housekeeping, and its verdicts
 // SPDX-License-Identifier: BSD-3-Clause
 //
 //   housekeeping: ask ─► each worker: report ─► housekeeping: judges (core/bindwatch)
@@ -21,6 +21,7 @@ struct hg_evict_report {
     unsigned worker;
     uint64_t round;
     struct hg_upstream *upstream;
+    unsigned server; /* index of its share, gateset.h */
     struct hg_bindwatch_report report; /* rows: tenant is a struct hg_bucket */
     struct hg_bindwatch_row *rows;
     uint8_t (*keys)[HG_HOTKEY_KEY_MAX];
@@ -34,12 +35,12 @@ struct hg_evict_key {
 };
 
 /* From housekeeping: the worker reports to `house` by a letter whose `deliver` is on_report. */
-void hg_evict_ask(struct hg_worker *worker, struct hg_upstream *upstream, uint64_t round,
-                  struct hg_mailbox *house,
+void hg_evict_ask(struct hg_worker *worker, struct hg_upstream *upstream, unsigned server,
+                  uint64_t round, struct hg_mailbox *house,
                   void (*on_report)(struct hg_letter *letter, void *receiver), void *ctx);
 /* The same: these keys are to be evicted; with none the worker's longest-running request of the
-   upstream. Takes the array (malloc'd) and its references. */
-void hg_evict_order(struct hg_worker *worker, struct hg_upstream *upstream,
+   server. Takes the array (malloc'd) and its references. */
+void hg_evict_order(struct hg_worker *worker, struct hg_upstream *upstream, unsigned server,
                     struct hg_evict_key *keys, size_t count);
 void hg_evict_keys_free(struct hg_evict_key *keys, size_t count);
 /* Frees a report with its references. */

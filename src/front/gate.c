@@ -6,14 +6,16 @@
 #include <stdlib.h>
 
 #include "front/answer.h"
+#include "front/instance.h"
 #include "front/trace.h"
 #include "proto/status.h"
 
-#define LOOKS 256 /* at requests with tickets, for the oldest of each kind */
-
 static const struct hg_refusal no_store = {HG_STATUS_EINTERNAL, HG_OUTCOME_FRONT_ERROR,
                                            "the tenant's store could not be opened", HG_SPAN_NONE,
-                                           HG_SPAN_NONE};
+                                           HG_SPAN_NONE},
+                               no_memory = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
+                                            "no memory is left for the request", HG_SPAN_NONE,
+                                            HG_SPAN_NONE};
 
 /* ---- which holder ---- */
 
@@ -66,7 +68,7 @@ static inline void tell(struct hg_gate_tally *tally, bool answered, uint64_t hel
 /* What few requests have. */
 static void leave_rest(struct hg_request *request, uint8_t tickets)
 {
-    if (request->in_backlog)
+    if (request->in_backlog != NULL)
         hg_gate_room_end(request);
     if (tickets & HG_TICKETS_EXEMPT) {
         hg_counter_add(&request->session->worker->ingress->tally->exempt_finished, 1);
@@ -74,39 +76,61 @@ static void leave_rest(struct hg_request *request, uint8_t tickets)
     }
 }
 
+/* Gives the execution ticket back. */
+static inline void leave_server(struct hg_gate_pass *pass, bool answered)
+{
+    struct hg_gate_line *in = pass->gate;
+    struct hg_worker *worker = in->worker;
+    struct hg_gate_tally *of_tenant = &pass->request->lane->tallies[in->place];
+    uint64_t held_us = worker->loop.now_us - pass->ticket_us;
+    uint64_t slow_us = worker->directory->settings.slow_request_us;
+    tell(in->tally, answered, held_us);
+    tell(of_tenant, answered, held_us);
+    if (HG_UNLIKELY(held_us > slow_us) && slow_us > 0) {
+        note_delinquent(in->tally, held_us - slow_us);
+        note_delinquent(of_tenant, held_us - slow_us);
+    }
+    pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
+    pass->run.next->prev = pass->run.prev;
+    pass->gate = NULL;
+    hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
+}
+
 void hg_gate_leave(struct hg_request *request, bool answered)
 {
+    struct hg_gate_pass *pass = &request->pass;
     struct hg_worker *worker = request->session->worker;
-    uint8_t tickets = request->tickets;
-    request->tickets = 0;
-    if (HG_LIKELY(tickets & HG_TICKETS_EXECUTE)) {
-        struct hg_gate_line *in = request->gate;
-        struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
-        uint64_t held_us = worker->loop.now_us - request->ticket_us;
-        uint64_t slow_us = worker->directory->settings.slow_request_us;
-        tell(in->tally, answered, held_us);
-        tell(of_tenant, answered, held_us);
-        if (HG_UNLIKELY(held_us > slow_us) && slow_us > 0) {
-            note_delinquent(in->tally, held_us - slow_us);
-            note_delinquent(of_tenant, held_us - slow_us);
-        }
-        request->run.prev->next = request->run.next; /* it will be in no list again */
-        request->run.next->prev = request->run.prev;
-        hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
-    }
+    uint8_t tickets = pass->tickets;
+    pass->tickets = 0;
+    if (HG_LIKELY(tickets & HG_TICKETS_EXECUTE))
+        leave_server(pass, answered);
     if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
         struct hg_gate_line *in = worker->ingress;
         hg_counter_add(&in->tally->answered, 1);
         hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     }
-    if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog))
+    if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog != NULL))
         leave_rest(request, tickets);
 }
 
-void hg_gate_on_strand(void *ctx, unsigned kind, int change)
+void hg_gate_end(struct hg_gate_pass *pass, bool answered)
 {
-    struct hg_gate *gate = ctx;
-    struct hg_gate_line *in = &gate->lines[kind];
+    uint8_t tickets = pass->tickets;
+    if (pass->in_line != NULL)
+        hg_gate_leave_line(pass);
+    pass->tickets = 0;
+    if (tickets & HG_TICKETS_EXECUTE)
+        leave_server(pass, answered);
+}
+
+void hg_gate_on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+{
+    struct hg_gate_part *part = hg_gate_part(ctx, server);
+    if (part == NULL)
+        return; /* no memory: the slot is not counted; its end finds a part, or none again */
+    struct hg_gate_line *in = &part->lines[kind];
+    if (change < 0 && atomic_load_explicit(&in->holder->stranded, memory_order_relaxed) <= 0)
+        return;
     atomic_fetch_add_explicit(&in->holder->stranded, change, memory_order_relaxed);
     if (change > 0)
         hg_ticket_force(&in->holder->ticket);
@@ -114,118 +138,192 @@ void hg_gate_on_strand(void *ctx, unsigned kind, int change)
         hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
 }
 
+/* ---- which server ---- */
+
+/* The instance of a bucket's upstream of now; NULL: its store cannot be opened. */
+static inline struct hg_instance *instance_of(struct hg_worker *worker,
+                                              const struct hg_bucket *bucket)
+{
+    struct hg_upstream *upstream = bucket->upstream;
+    struct hg_instance *instance = worker->instances[upstream->slot];
+    if (HG_LIKELY(instance != NULL && instance->generation->upstream == upstream))
+        return instance;
+    return hg_worker_instance(worker, upstream);
+}
+
+static inline uint32_t server_of(struct hg_instance *instance, struct hg_call *at)
+{
+    struct hg_store *store = instance->store;
+    uint32_t server = store->ops->server_of != NULL ? store->ops->server_of(store, at) : 0;
+    at->route = server + 1; /* HG_SERVER_NONE: 0 */
+    return server;
+}
+
+static inline struct hg_gate_part *part_of(struct hg_instance *instance, uint32_t server)
+{
+    if (HG_LIKELY(server < instance->part_count && instance->parts[server] != NULL))
+        return instance->parts[server];
+    return hg_gate_part(instance, server);
+}
+
 /* ---- backlog ---- */
+
+/* The request has asked for a ticket of a server, or needs none. */
+static struct hg_gate_part *part_at(struct hg_request *request)
+{
+    if (request->pass.gate != NULL)
+        return request->pass.gate->part;
+    struct hg_instance *instance =
+        instance_of(request->session->worker, request->lane->bucket);
+    return instance != NULL ? part_of(instance, server_of(instance, &request->call)) : NULL;
+}
 
 void hg_gate_room_begin(struct hg_request *request)
 {
     struct hg_worker *worker = request->session->worker;
     if (request->call.quarantine)
         return; /* it waits for nobody but its own kind */
-    request->in_backlog = true;
-    hg_gateshare_backlog(request->lane->bucket->upstream->gate, 1, worker->loop.now_us);
+    struct hg_gate_part *part = part_at(request);
+    if (part == NULL)
+        return;
+    request->in_backlog = part->share;
+    hg_gateshare_backlog(part->share, 1, worker->loop.now_us);
 }
 
 void hg_gate_room_end(struct hg_request *request)
 {
-    if (!request->in_backlog)
+    struct hg_gateshare *share = request->in_backlog;
+    if (share == NULL)
         return;
-    request->in_backlog = false;
-    hg_gateshare_backlog(request->lane->bucket->upstream->gate, -1,
-                         request->session->worker->loop.now_us);
+    request->in_backlog = NULL;
+    hg_gateshare_backlog(share, -1, request->session->worker->loop.now_us);
 }
 
 /* ---- the way in ---- */
 
-/* One ticket; false: it waits, or was refused. */
-static bool take(struct hg_session *session, struct hg_request *request, struct hg_gate_line *in,
-                 enum hg_mode mode, bool *ret_waits)
+/* One ticket. */
+static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                 enum hg_mode mode)
 {
     if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
-        hg_gate_have(request, in);
-        return true;
+        hg_gate_have(pass, in);
+        return HG_GATE_TAKEN;
     }
     if (mode == HG_MODE_OBSERVE) {
         hg_counter_add(&in->tally->would_wait, 1);
-        hg_counter_add(&request->lane->tallies[in->place].would_wait, 1);
-        request->seen |= HG_SEEN_TICKET_WOULD;
+        hg_counter_add(&pass->request->lane->tallies[in->place].would_wait, 1);
+        pass->request->seen |= HG_SEEN_TICKET_WOULD;
         hg_ticket_force(&in->holder->ticket);
-        hg_gate_have(request, in);
-        return true;
+        hg_gate_have(pass, in);
+        return HG_GATE_TAKEN;
     }
-    *ret_waits = hg_gate_wait(session, request, in);
-    return false;
+    return hg_gate_wait(pass, in) ? HG_GATE_WAITS : HG_GATE_REFUSED;
+}
+
+static inline enum hg_mode mode_of(const struct hg_bucket *bucket)
+{
+    return (enum hg_mode)atomic_load_explicit((_Atomic int *)(uintptr_t)&bucket->ticket_mode,
+                                              memory_order_relaxed);
+}
+
+/* The ticket of the call's server. It may have waited meanwhile, and have one of a server that the
+   key belongs to no more: that is given back first. */
+static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_call *at)
+{
+    const struct hg_bucket *bucket = pass->request->lane->bucket;
+    struct hg_worker *worker = pass->request->session->worker;
+    enum hg_mode mode = mode_of(bucket);
+    struct hg_instance *instance =
+        bucket->upstream != NULL ? instance_of(worker, bucket) : NULL;
+    if (instance == NULL) {
+        pass->owner->on_refused(pass, &no_store);
+        return HG_GATE_REFUSED;
+    }
+    struct hg_gate_part *part = part_of(instance, server_of(instance, at));
+    if (part == NULL) {
+        pass->owner->on_refused(pass, &no_memory);
+        return HG_GATE_REFUSED;
+    }
+    struct hg_gate_line *in = &part->lines[kinds[at->op]];
+    at->ticket = 0;
+    if (pass->gate != NULL && pass->gate != in) {
+        pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
+        leave_server(pass, false);
+    }
+    if (pass->gate == NULL && mode == HG_MODE_OFF)
+        return HG_GATE_TAKEN;
+    enum hg_gate_verdict verdict = pass->gate == NULL ? take(pass, in, mode) : HG_GATE_TAKEN;
+    if (verdict == HG_GATE_TAKEN)
+        at->ticket = (uint8_t)(1 + kinds[at->op]);
+    return verdict;
+}
+
+enum hg_gate_verdict hg_gate_ask(struct hg_gate_pass *pass, struct hg_call *at)
+{
+    return take_server(pass, at);
 }
 
 static inline bool enter_exempt(struct hg_request *request)
 {
-    request->tickets |= HG_TICKETS_EXEMPT;
+    request->pass.tickets |= HG_TICKETS_EXEMPT;
     hg_counter_add(&request->session->worker->ingress->tally->exempt_started, 1);
     hg_counter_add(&request->lane->tallies[HG_GATE_INGRESS].exempt_started, 1);
     return true;
 }
 
 /* Any request, in whatever state. */
-static bool enter_slow(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+static bool enter_slow(struct hg_session *session, struct hg_request *request, struct hg_call *at,
+                       bool *ret_waits)
 {
     struct hg_worker *worker = session->worker;
-    struct hg_bucket *bucket = request->lane->bucket;
-    enum hg_mode mode =
-        (enum hg_mode)atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
+    struct hg_gate_pass *pass = &request->pass;
+    enum hg_mode mode = mode_of(request->lane->bucket);
+    enum hg_gate_verdict verdict = HG_GATE_TAKEN;
     *ret_waits = false;
-    if (request->tickets & (HG_TICKETS_EXECUTE | HG_TICKETS_EXEMPT))
+    if (pass->tickets & HG_TICKETS_EXEMPT)
         return true; /* it comes back from another wait */
-    if (mode == HG_MODE_OFF)
+    if (mode == HG_MODE_OFF && !(pass->tickets & HG_TICKETS_EXECUTE))
         return enter_exempt(request);
-    if (bucket->upstream == NULL || hg_worker_store(worker, bucket->upstream) == NULL) {
-        hg_answer_refusal(request, &no_store);
-        return false;
-    }
     bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
-    if (ingress && !(request->tickets & HG_TICKETS_INGRESS) &&
-        !take(session, request, worker->ingress, mode, ret_waits))
-        return false;
-    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
-    return take(session, request, &gate->lines[kinds[request->call.op]], mode, ret_waits);
+    if (ingress && !(pass->tickets & (HG_TICKETS_INGRESS | HG_TICKETS_EXECUTE)))
+        verdict = take(pass, worker->ingress, mode);
+    if (verdict == HG_GATE_TAKEN && at != NULL)
+        verdict = take_server(pass, at);
+    *ret_waits = verdict == HG_GATE_WAITS;
+    return verdict == HG_GATE_TAKEN;
 }
 
 /* Both tickets at once, when nobody has to wait. */
-bool hg_gate_enter(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struct hg_call *at,
+                   bool *ret_waits)
 {
     struct hg_worker *worker = session->worker;
     struct hg_bucket *bucket = request->lane->bucket;
+    struct hg_gate_pass *pass = &request->pass;
     struct hg_gate_line *ingress = worker->ingress;
-    int mode = atomic_load_explicit(&bucket->ticket_mode, memory_order_relaxed);
-    if (mode == HG_MODE_OFF && request->tickets == 0)
+    enum hg_mode mode = mode_of(bucket);
+    if (mode == HG_MODE_OFF && pass->tickets == 0)
         return enter_exempt(request);
-    if (HG_UNLIKELY(request->tickets != 0 || bucket->upstream == NULL || mode != HG_MODE_ENFORCE ||
+    if (HG_UNLIKELY(pass->tickets != 0 || at == NULL || bucket->upstream == NULL ||
+                    mode != HG_MODE_ENFORCE ||
                     !atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed)))
-        return enter_slow(session, request, ret_waits);
-    struct hg_gate *gate = worker->gates[bucket->upstream->slot];
-    if (HG_UNLIKELY(gate == NULL || ingress->line.count > 0 ||
+        return enter_slow(session, request, at, ret_waits);
+    struct hg_instance *instance = instance_of(worker, bucket);
+    struct hg_gate_part *part =
+        HG_LIKELY(instance != NULL) ? part_of(instance, server_of(instance, at)) : NULL;
+    if (HG_UNLIKELY(part == NULL || ingress->line.count > 0 ||
                     !hg_ticket_try(&ingress->holder->ticket)))
-        return enter_slow(session, request, ret_waits);
-    struct hg_gate_line *in = &gate->lines[kinds[request->call.op]];
-    hg_gate_have_ingress(request, ingress);
+        return enter_slow(session, request, at, ret_waits);
+    struct hg_gate_line *in = &part->lines[kinds[at->op]];
+    hg_gate_have_ingress(pass, ingress);
     if (HG_UNLIKELY(in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
-        return enter_slow(session, request, ret_waits);
-    hg_gate_have_execution(request, in);
+        return enter_slow(session, request, at, ret_waits);
+    hg_gate_have_execution(pass, in);
+    at->ticket = (uint8_t)(1 + kinds[at->op]);
     return true;
 }
 
 /* ---- the worker's part ---- */
-
-static void init_line(struct hg_gate_line *in, struct hg_worker *worker,
-                      struct hg_gate_holder *holder, struct hg_gate *gate)
-{
-    hg_list_init(&in->node);
-    in->worker = worker;
-    in->holder = holder;
-    in->place = holder->place;
-    in->tally = &holder->workers[worker->index].tally;
-    in->share = gate != NULL ? gate->share : NULL;
-    in->running = gate != NULL ? &gate->running : NULL;
-    hg_ticketline_init(&in->line);
-}
 
 int hg_gates_open(struct hg_worker *worker)
 {
@@ -233,7 +331,7 @@ int hg_gates_open(struct hg_worker *worker)
     worker->ingress = calloc(1, sizeof *worker->ingress);
     if (worker->ingress == NULL)
         return -ENOMEM;
-    init_line(worker->ingress, worker, &worker->front->ingress, NULL);
+    hg_gate_line_init(worker->ingress, worker, &worker->front->ingress, NULL);
     return hg_loop_timer_init(&worker->loop, &worker->line_timer, 0, hg_gate_on_line_timer);
 }
 
@@ -244,62 +342,6 @@ void hg_gates_close(struct hg_worker *worker)
     hg_loop_timer_fini(&worker->line_timer);
     free(worker->ingress);
     worker->ingress = NULL;
-}
-
-struct hg_gate *hg_gate_new(struct hg_worker *worker, struct hg_upstream *upstream)
-{
-    struct hg_gate *gate = calloc(1, sizeof *gate);
-    if (gate == NULL)
-        return NULL;
-    gate->share = upstream->gate;
-    hg_list_init(&gate->running);
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        init_line(&gate->lines[kind], worker, &gate->share->holders[kind], gate);
-    return gate;
-}
-
-void hg_gate_free(struct hg_gate *gate)
-{
-    free(gate);
-}
-
-bool hg_gate_in_use(const struct hg_gate *gate)
-{
-    return !hg_list_empty(&gate->running) || gate->lines[HG_TICKET_READ].line.count > 0 ||
-           gate->lines[HG_TICKET_WRITE].line.count > 0;
-}
-
-/* Since when the oldest of each kind has its ticket, as far as it is among the first. */
-static void find_oldest(struct hg_gate *gate, uint64_t ret_us[HG_TICKET_KINDS])
-{
-    unsigned looked_at = 0, kinds_found = 0;
-    HG_LIST_EACH(node, &gate->running)
-    {
-        const struct hg_request *request = HG_CONTAINER_OF(node, struct hg_request, run);
-        uint64_t *us = &ret_us[request->call.ticket - 1];
-        kinds_found += *us == 0;
-        if (*us == 0)
-            *us = request->ticket_us;
-        if (kinds_found == HG_TICKET_KINDS || ++looked_at == LOOKS)
-            return;
-    }
-}
-
-void hg_gates_publish(struct hg_worker *worker)
-{
-    hg_gate_publish_line(worker->ingress);
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        struct hg_gate *gate = worker->gates[slot];
-        if (gate == NULL)
-            continue;
-        uint64_t oldest_us[HG_TICKET_KINDS] = {0};
-        find_oldest(gate, oldest_us);
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-            hg_gate_publish_line(&gate->lines[kind]);
-            hg_counter_set(&gate->share->holders[kind].workers[worker->index].oldest_us,
-                           oldest_us[kind]);
-        }
-    }
 }
 
 static void on_gate_letter(struct hg_letter *letter, void *receiver)

@@ -7,9 +7,12 @@
 
 /* ---- lines (gate_line.c) ---- */
 
-/* The request gets in line, unless that is in vain. True: it waits; false: it was refused. */
-HG_MUST_USE bool hg_gate_wait(struct hg_session *session, struct hg_request *request,
-                              struct hg_gate_line *in);
+void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
+                       struct hg_gate_holder *holder, struct hg_gate_part *part);
+/* It gets in line, unless that is in vain. True: it waits; false: it was refused. */
+HG_MUST_USE bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in);
+/* Takes it out of its line, for other reasons than its turn. */
+void hg_gate_leave_line(struct hg_gate_pass *pass);
 /* Who waits gets what is there, as core/ticket.h wants it. */
 void hg_gate_serve(struct hg_gate_line *in);
 /* What others may read of it. */
@@ -22,30 +25,29 @@ void hg_gate_on_line_timer(struct hg_timer *timer);
 /* Somebody is to be poked, perhaps the caller's own worker. */
 void hg_gate_wake_slow(struct hg_gate_line *in, uint32_t worker);
 
-static inline void hg_gate_have_ingress(struct hg_request *request, struct hg_gate_line *in)
+static inline void hg_gate_have_ingress(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
-    request->tickets |= HG_TICKETS_INGRESS;
+    pass->tickets |= HG_TICKETS_INGRESS;
     hg_counter_add(&in->tally->started, 1);
 }
 
-static inline void hg_gate_have_execution(struct hg_request *request, struct hg_gate_line *in)
+static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
     enum hg_gate_place place = in->place;
-    request->tickets |= (uint8_t)(1u << place);
-    request->gate = in;
-    request->ticket_us = in->worker->loop.now_us;
-    request->call.ticket = (uint8_t)(1 + place - HG_GATE_READ);
+    pass->tickets |= (uint8_t)(1u << place);
+    pass->gate = in;
+    pass->ticket_us = in->worker->loop.now_us;
     hg_counter_add(&in->tally->started, 1);
-    hg_counter_add(&request->lane->tallies[place].started, 1);
-    hg_list_append(in->running, &request->run);
+    hg_counter_add(&pass->request->lane->tallies[place].started, 1);
+    hg_list_append(&in->part->running, &pass->run);
 }
 
-static inline void hg_gate_have(struct hg_request *request, struct hg_gate_line *in)
+static inline void hg_gate_have(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
     if (in->place == HG_GATE_INGRESS)
-        hg_gate_have_ingress(request, in);
+        hg_gate_have_ingress(pass, in);
     else
-        hg_gate_have_execution(request, in);
+        hg_gate_have_execution(pass, in);
 }
 
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)

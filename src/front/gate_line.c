@@ -11,95 +11,136 @@
 
 #define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
 
+void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
+                       struct hg_gate_holder *holder, struct hg_gate_part *part)
+{
+    hg_list_init(&in->node);
+    in->worker = worker;
+    in->holder = holder;
+    in->place = holder->place;
+    in->tally = &holder->workers[worker->index].tally;
+    in->part = part;
+    hg_ticketline_init(&in->line);
+}
+
 /* ---- refusals ---- */
 
-static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
-                              const struct hg_bucket *bucket, enum hg_gate_place place, bool late)
+/* "the server", "upstream 'cache'", "server '10.0.0.1:11211' of upstream 'cache'" */
+static void name_holder(const struct hg_gate_line *in, char *text, size_t bytes)
 {
-    const char *of = place == HG_GATE_INGRESS ? "the server" : bucket->upstream->name;
-    char text[256], members[320];
+    if (in->part == NULL) {
+        snprintf(text, bytes, "the server");
+        return;
+    }
+    const char *server = in->part->share->server, *upstream = in->part->gate->upstream->name;
+    if (server[0] == '\0')
+        snprintf(text, bytes, "upstream '%s'", upstream);
+    else
+        snprintf(text, bytes, "server '%.80s' of upstream '%s'", server, upstream);
+}
+
+static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
+                              const struct hg_bucket *bucket, const struct hg_gate_line *in,
+                              bool late)
+{
+    const char *server = in->part != NULL ? in->part->share->server : "";
+    char of[240], text[320], members[320];
+    name_holder(in, of, sizeof of);
     snprintf(text, sizeof text,
-             late ? "no %s ticket of %s%s%s became free in time"
-                  : "too many requests wait for a %s ticket of %s%s%s",
-             hg_gate_place_name(place), place == HG_GATE_INGRESS ? "" : "upstream '", of,
-             place == HG_GATE_INGRESS ? "" : "'");
-    snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"",
-             hg_gate_place_name(place), bucket->name);
+             late ? "no %s ticket of %s became free in time"
+                  : "too many requests wait for a %s ticket of %s",
+             hg_gate_place_name(in->place), of);
+    snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s%.80s%s",
+             hg_gate_place_name(in->place), bucket->name,
+             server[0] != '\0' ? ",\"server\":\"" : "", server, server[0] != '\0' ? "\"" : "");
     return hg_words_keep(words, key, text, members);
 }
 
-static void refuse(struct hg_request *request, enum hg_gate_place place, bool late)
+static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, bool late)
 {
+    struct hg_request *request = pass->request;
     struct hg_words *words = &request->session->worker->words;
     const struct hg_bucket *bucket = request->lane->bucket;
     const struct hg_words_key key = {.of = bucket,
                                      .kind = late ? HG_WORDS_LATE : HG_WORDS_FULL,
-                                     .json = (request->features & HG_FEATURE_JSON) != 0,
-                                     .number = (uint16_t)place};
+                                     .json = pass == &request->pass &&
+                                             (request->features & HG_FEATURE_JSON) != 0,
+                                     .number = (uint16_t)in->place,
+                                     .other = in->part != NULL ? in->part->share->index : 0};
     struct hg_refusal refusal = {late ? HG_STATUS_QUEUE_TIMEOUT : HG_STATUS_QUEUE_FULL,
                                  late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, NULL,
                                  HG_SPAN_NONE, hg_words_find(words, &key)};
     if (refusal.verbatim.len == 0)
-        refusal.verbatim = explain(words, &key, bucket, place, late);
-    hg_answer_refusal(request, &refusal);
+        refusal.verbatim = explain(words, &key, bucket, in, late);
+    pass->owner->on_refused(pass, &refusal);
 }
 
 /* ---- in line ---- */
 
-static struct hg_session *session_of(struct hg_ticketline_waiter *waiter)
+static struct hg_gate_pass *pass_of(struct hg_ticketline_waiter *waiter)
 {
-    return HG_CONTAINER_OF(waiter, struct hg_session, waiter);
+    return HG_CONTAINER_OF(waiter, struct hg_gate_pass, waiter);
 }
 
-static void count_out(struct hg_gate_line *in, struct hg_session *session)
+/* The tenant's place in a line; NULL when memory is out. */
+static struct hg_ticketline_tenant *place_in(const struct hg_gate_line *in, struct hg_lane *lane)
 {
-    struct hg_request *request = session->waiting;
+    if (in->place == HG_GATE_INGRESS)
+        return &lane->ingress;
+    struct hg_gate_cell *cell = hg_lane_cell(lane, in->part->share->index);
+    return cell != NULL ? &cell->queues[in->place - HG_GATE_READ] : NULL;
+}
+
+/* It waits no longer, whatever becomes of it. */
+static void count_out(struct hg_gate_pass *pass)
+{
+    struct hg_gate_line *in = pass->in_line;
+    struct hg_request *request = pass->request;
     struct hg_gate_tally *of_tenant = &request->lane->tallies[in->place];
     uint64_t now_us = in->worker->loop.now_us;
-    uint64_t waited_us = now_us > request->hold_us ? now_us - request->hold_us : 0;
-    session->in_line = NULL;
-    request->queue_us += waited_us;
+    uint64_t waited_us = now_us > pass->wait_us ? now_us - pass->wait_us : 0;
+    pass->in_line = NULL;
+    if (pass == &request->pass)
+        request->queue_us += waited_us;
     atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
-    if (in->share != NULL)
-        hg_gateshare_backlog(in->share, -1, now_us);
+    if (in->part != NULL)
+        hg_gateshare_backlog(in->part->share, -1, now_us);
     hg_counter_add(&in->tally->removed, 1);
     hg_counter_add(&in->tally->queued_us, waited_us);
     hg_counter_add(&of_tenant->removed, 1);
     hg_counter_add(&of_tenant->queued_us, waited_us);
 }
 
-/* A request's time in line is over. */
+/* Somebody's time in line is over. */
 static void note_late(struct hg_gate_line *in)
 {
-    if (in->share != NULL)
-        atomic_store_explicit(&in->share->backlog_late_us, in->worker->loop.now_us,
+    if (in->part != NULL)
+        atomic_store_explicit(&in->part->share->backlog_late_us, in->worker->loop.now_us,
                               memory_order_relaxed);
 }
 
-static void count_canceled(struct hg_gate_line *in, const struct hg_session *session)
+static void count_canceled(struct hg_gate_line *in, const struct hg_gate_pass *pass)
 {
     hg_counter_add(&in->tally->canceled, 1);
-    hg_counter_add(&session->waiting->lane->tallies[in->place].canceled, 1);
+    hg_counter_add(&pass->request->lane->tallies[in->place].canceled, 1);
 }
 
-/* It is out of the line and has a ticket: its session goes on. */
-static void let_go(struct hg_gate_line *in, struct hg_session *session)
+/* It is out of the line and has a ticket: it goes on. */
+static void let_go(struct hg_gate_line *in, struct hg_gate_pass *pass)
 {
-    count_out(in, session);
-    hg_gate_have(session->waiting, in);
-    session->wait = HG_WAIT_NONE;
-    hg_session_make_ready(session);
+    count_out(pass);
+    hg_gate_have(pass, in);
+    pass->owner->on_turn(pass);
 }
 
 /* The next in turn has a ticket. */
 static void grant(struct hg_gate_line *in)
 {
     uint64_t now_us = in->worker->loop.now_us;
-    struct hg_session *session = session_of(hg_ticketline_pop(&in->line, now_us));
-    uint64_t since_us = session->waiting->hold_us;
-    hg_hist_record(&in->holder->workers[in->worker->index].waits,
-                   now_us > since_us ? now_us - since_us : 0, 1);
-    let_go(in, session);
+    struct hg_gate_pass *pass = pass_of(hg_ticketline_pop(&in->line, now_us));
+    hg_hist_record(&in->holder->waits[in->worker->index],
+                   now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
+    let_go(in, pass);
 }
 
 static void leave_empty(struct hg_gate_line *in)
@@ -120,11 +161,11 @@ static void refuse_late_ones(struct hg_gate_line *in)
     const struct hg_ticketline_conf conf = conf_of(in->holder);
     struct hg_ticketline_waiter *waiter;
     while ((waiter = hg_ticketline_expire(&in->line, &conf, in->worker->loop.now_us)) != NULL) {
-        struct hg_session *session = session_of(waiter);
-        count_canceled(in, session);
-        count_out(in, session);
+        struct hg_gate_pass *pass = pass_of(waiter);
+        count_canceled(in, pass);
+        count_out(pass);
         note_late(in);
-        refuse(session->waiting, in->place, true);
+        refuse(pass, in, true);
     }
 }
 
@@ -177,88 +218,148 @@ void hg_gate_on_line_timer(struct hg_timer *timer)
         arm(worker);
 }
 
-/* The request gets in line, unless that is in vain. True: it waits. */
-bool hg_gate_wait(struct hg_session *session, struct hg_request *request, struct hg_gate_line *in)
+static bool is_gone(const struct hg_request *request)
 {
-    struct hg_gate_holder *holder = in->holder;
-    struct hg_worker *worker = session->worker;
-    struct hg_lane *lane = request->lane;
-    const struct hg_ticketline_conf conf = conf_of(holder);
-    uint64_t now_us = worker->loop.now_us;
+    return request->session->hung_up || request->session->closing;
+}
+
+static bool is_full(struct hg_gate_holder *holder)
+{
     int64_t most = (int64_t)atomic_load_explicit(&holder->max_waiting, memory_order_relaxed);
-    if (atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most) {
-        hg_counter_add(&in->tally->overflows, 1);
-        hg_counter_add(&lane->tallies[in->place].overflows, 1);
-        refuse(request, in->place, false);
-        return false;
+    return atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most;
+}
+
+/* When it began to wait, and until when it may: over all lines that it has been in. */
+static void set_times(struct hg_gate_pass *pass, const struct hg_gate_line *in)
+{
+    const struct hg_request *request = pass->request;
+    struct hg_ticketline_waiter *waiter = &pass->waiter;
+    uint64_t now_us = in->worker->loop.now_us, since_us = now_us;
+    if (in->place != HG_GATE_INGRESS) {
+        if (pass->since_us == 0)
+            pass->since_us = now_us;
+        since_us = pass->since_us;
     }
-    struct hg_ticketline_waiter *waiter = &session->waiter;
-    waiter->since_us = now_us;
-    waiter->came_us = session->backlog_us != 0 ? session->backlog_us : now_us;
+    pass->wait_us = waiter->since_us = now_us;
+    waiter->came_us = request->session->backlog_us != 0 ? request->session->backlog_us : now_us;
     waiter->deadline_us =
-        now_us + atomic_load_explicit(&holder->queue_timeout_us, memory_order_relaxed);
+        since_us + atomic_load_explicit(&in->holder->queue_timeout_us, memory_order_relaxed);
     if (request->call.deadline_us < waiter->deadline_us)
         waiter->deadline_us = request->call.deadline_us;
-    uint64_t units = request->read_units + request->write_units;
+    uint64_t units = pass == &request->pass ? request->read_units + request->write_units : 1;
     waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
-    if (session->hung_up || session->closing ||
-        hg_ticketline_end_us(&in->line, &lane->queues[in->place], &conf, waiter) <= now_us) {
-        hg_counter_add(&in->tally->canceled, 1);
-        hg_counter_add(&lane->tallies[in->place].canceled, 1);
-        note_late(in);
-        refuse(request, in->place, true);
-        return false;
-    }
-    request->hold_us = now_us;
-    request->seen |= HG_SEEN_TICKET_WAITED;
-    HG_PROBE_POINT(ticket__wait, lane->bucket->name, in->place, in->line.count);
-    session->waiting = request;
-    session->wait = HG_WAIT_TICKET;
-    session->in_line = in;
-    hg_ticketline_push(&in->line, &lane->queues[in->place], waiter, now_us);
-    atomic_fetch_add_explicit(&holder->waiting, 1, memory_order_relaxed);
-    if (in->share != NULL)
-        hg_gateshare_backlog(in->share, 1, now_us);
+}
+
+static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                 struct hg_ticketline_tenant *place)
+{
+    struct hg_worker *worker = in->worker;
+    uint64_t now_us = worker->loop.now_us;
+    pass->request->seen |= HG_SEEN_TICKET_WAITED;
+    HG_PROBE_POINT(ticket__wait, pass->request->lane->bucket->name, in->place, in->line.count);
+    pass->in_line = in;
+    hg_ticketline_push(&in->line, place, &pass->waiter, now_us);
+    atomic_fetch_add_explicit(&in->holder->waiting, 1, memory_order_relaxed);
+    if (in->part != NULL)
+        hg_gateshare_backlog(in->part->share, 1, now_us);
     hg_counter_add(&in->tally->added, 1);
-    hg_counter_add(&lane->tallies[in->place].added, 1);
+    hg_counter_add(&pass->request->lane->tallies[in->place].added, 1);
     if (hg_list_empty(&in->node))
         hg_list_append(&worker->lines_waiting, &in->node);
     if (!worker->line_timer_armed)
         arm(worker);
-    if (hg_ticket_want(&holder->ticket, worker->index))
+}
+
+bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in)
+{
+    struct hg_lane *lane = pass->request->lane;
+    const struct hg_ticketline_conf conf = conf_of(in->holder);
+    struct hg_ticketline_tenant *place = place_in(in, lane);
+    if (place == NULL || is_full(in->holder)) {
+        hg_counter_add(&in->tally->overflows, 1);
+        hg_counter_add(&lane->tallies[in->place].overflows, 1);
+        refuse(pass, in, false);
+        return false;
+    }
+    set_times(pass, in);
+    if (is_gone(pass->request) || hg_ticketline_end_us(&in->line, place, &conf, &pass->waiter) <=
+                                      in->worker->loop.now_us) {
+        count_canceled(in, pass);
+        note_late(in);
+        refuse(pass, in, true);
+        return false;
+    }
+    if (pass == &pass->request->pass) {
+        pass->request->session->waiting = pass->request;
+        pass->request->session->wait = HG_WAIT_TICKET;
+    }
+    push(pass, in, place);
+    if (hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in); /* perhaps to another one, whose turn it is */
     if (in->line.count == 0)
         leave_empty(in);
     return true;
 }
 
-void hg_gate_abandon(struct hg_session *session)
+void hg_gate_leave_line(struct hg_gate_pass *pass)
 {
-    struct hg_gate_line *in = session->in_line;
-    if (session->wait != HG_WAIT_TICKET || in == NULL)
-        return;
-    hg_ticketline_remove(&in->line, &session->waiter, in->worker->loop.now_us);
-    count_canceled(in, session);
-    count_out(in, session);
-    session->wait = HG_WAIT_NONE;
+    struct hg_gate_line *in = pass->in_line;
+    hg_ticketline_remove(&in->line, &pass->waiter, in->worker->loop.now_us);
+    count_canceled(in, pass);
+    count_out(pass);
     if (in->line.count == 0)
         leave_empty(in);
 }
 
-/* Those of a tenant in one line need not wait any more: they go on, each with a ticket by force, so
-   that what is out stays right. */
-static void let_all_go(struct hg_ticketline_tenant *tenant)
+void hg_gate_abandon(struct hg_session *session)
 {
-    HG_LIST_EACH(node, &tenant->waiters)
-    {
-        struct hg_session *session = HG_CONTAINER_OF(node, struct hg_session, waiter.node);
-        struct hg_gate_line *in = session->in_line;
-        hg_ticketline_remove(&in->line, &session->waiter, in->worker->loop.now_us);
+    if (session->wait != HG_WAIT_TICKET || session->waiting->pass.in_line == NULL)
+        return;
+    hg_gate_leave_line(&session->waiting->pass);
+    session->wait = HG_WAIT_NONE;
+}
+
+/* ---- the passes of requests ---- */
+
+static void on_request_turn(struct hg_gate_pass *pass)
+{
+    struct hg_session *session = pass->request->session;
+    session->wait = HG_WAIT_NONE;
+    hg_session_make_ready(session);
+}
+
+static void on_request_refused(struct hg_gate_pass *pass, const struct hg_refusal *refusal)
+{
+    hg_answer_refusal(pass->request, refusal);
+}
+
+const struct hg_gate_owner hg_gate_request_owner = {on_request_turn, on_request_refused};
+
+/* ---- a new directory ---- */
+
+/* It waits for this holder no longer: it goes on, with a ticket by force, so that what is out stays
+   right; or without one, and looks for another line. */
+static void let_out(struct hg_gate_pass *pass, bool with_ticket)
+{
+    struct hg_gate_line *in = pass->in_line;
+    hg_ticketline_remove(&in->line, &pass->waiter, in->worker->loop.now_us);
+    if (with_ticket) {
         hg_ticket_force(&in->holder->ticket);
-        let_go(in, session);
-        if (in->line.count == 0)
-            leave_empty(in);
+        let_go(in, pass);
+    } else {
+        count_out(pass);
+        pass->owner->on_turn(pass);
     }
+    if (in->line.count == 0)
+        leave_empty(in);
+}
+
+static void let_all_out(struct hg_ticketline_tenant *tenant, bool with_ticket)
+{
+    /* Who is let out may get in the same line again, at its end. */
+    for (uint32_t n = tenant->count; n > 0 && tenant->count > 0; n--)
+        let_out(HG_CONTAINER_OF(hg_list_first(&tenant->waiters), struct hg_gate_pass, waiter.node),
+                with_ticket);
 }
 
 void hg_gates_adopt(struct hg_worker *worker)
@@ -267,9 +368,15 @@ void hg_gates_adopt(struct hg_worker *worker)
     HG_LIST_EACH(node, &worker->lanes_used)
     {
         struct hg_lane *lane = HG_CONTAINER_OF(node, struct hg_lane, used);
-        int mode = atomic_load_explicit(&lane->bucket->ticket_mode, memory_order_relaxed);
-        for (unsigned place = 0; place < HG_GATE_PLACES; place++)
-            if (mode != HG_MODE_ENFORCE || (place == HG_GATE_INGRESS && !ingress))
-                let_all_go(&lane->queues[place]);
+        const struct hg_upstream *upstream = lane->bucket->upstream;
+        bool free = atomic_load_explicit(&lane->bucket->ticket_mode, memory_order_relaxed) !=
+                    HG_MODE_ENFORCE;
+        bool old = upstream != NULL && worker->instances[upstream->slot] == NULL;
+        if (free || !ingress)
+            let_all_out(&lane->ingress, true);
+        for (unsigned i = 0; (free || old) && i < lane->cell_count; i++)
+            for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+                if (lane->cells[i] != NULL)
+                    let_all_out(&lane->cells[i]->queues[kind], free);
     }
 }

@@ -22,7 +22,7 @@ const char *hg_gate_place_name(enum hg_gate_place place)
 }
 
 int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place, unsigned workers,
-                        int64_t size)
+                        int64_t size, struct hg_hist *waits)
 {
     size_t bytes = workers * sizeof *holder->workers;
     memset(holder, 0, sizeof *holder);
@@ -30,8 +30,15 @@ int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
     if (holder->workers == NULL)
         return -ENOMEM;
     memset(holder->workers, 0, bytes);
+    if (waits == NULL)
+        waits = holder->own_waits = calloc(workers, sizeof *waits);
+    if (waits == NULL) {
+        hg_gate_holder_fini(holder);
+        return -ENOMEM;
+    }
     holder->worker_count = workers;
     holder->place = place;
+    holder->waits = waits;
     hg_ticket_init(&holder->ticket, size);
     atomic_init(&holder->max_waiting, OPEN_WIDE);
     atomic_init(&holder->queue_timeout_us, 1000000);
@@ -42,20 +49,27 @@ int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
 void hg_gate_holder_fini(struct hg_gate_holder *holder)
 {
     free(holder->workers);
+    free(holder->own_waits);
     holder->workers = NULL;
+    holder->own_waits = NULL;
 }
 
-struct hg_gateshare *hg_gateshare_new(unsigned workers)
+struct hg_gateshare *hg_gateshare_new(const char *server, unsigned workers,
+                                      struct hg_hist *waits[HG_TICKET_KINDS])
 {
     struct hg_gateshare *share = aligned_alloc(HG_CACHE_LINE, sizeof *share);
     if (share == NULL)
         return NULL;
     memset(share, 0, sizeof *share);
-    pthread_mutex_init(&share->lock, NULL);
+    share->server = strdup(server);
+    if (share->server == NULL) {
+        free(share);
+        return NULL;
+    }
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
         if (hg_gate_holder_init(&share->holders[kind],
-                                (enum hg_gate_place)(HG_GATE_READ + (int)kind), workers,
-                                OPEN_WIDE) != 0) {
+                                (enum hg_gate_place)(HG_GATE_READ + (int)kind), workers, OPEN_WIDE,
+                                waits[kind]) != 0) {
             hg_gateshare_free(share);
             return NULL;
         }
@@ -68,7 +82,7 @@ void hg_gateshare_free(struct hg_gateshare *share)
         return;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
         hg_gate_holder_fini(&share->holders[kind]);
-    pthread_mutex_destroy(&share->lock);
+    free(share->server);
     free(share);
 }
 

@@ -1,13 +1,13 @@
-// gateshare - tickets: what the workers and the process share
+// gateshare - tickets of one server: what the workers and the process share
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A holder's count is shared by all workers; who waits, and what is counted, is each worker's own
-// (gate.h). The process has one holder of ingress tickets, each upstream one of read and one of
-// write tickets, whose sizes the main thread sets (app/gates).
+// (gate.h). The process has one holder of ingress tickets, each server of an upstream one of read
+// and one of write tickets (gateset.h), whose sizes the main thread sets (app/gates).
 #ifndef HG_FRONT_GATESHARE_H
 #define HG_FRONT_GATESHARE_H
 
-#include <pthread.h>
+#include <stdbool.h>
 
 #include "base/counter.h"
 #include "base/hist.h"
@@ -33,7 +33,6 @@ enum { HG_GATE_STATS = sizeof(struct hg_gate_tally) / sizeof(hg_counter) };
 /* A worker's part of a holder. */
 struct hg_gate_worker {
     struct hg_gate_tally tally;
-    struct hg_hist waits;    /* microseconds in line, of those that got a ticket */
     hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
     hg_counter overloaded;   /* 1: its line is overloaded */
     hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
@@ -50,11 +49,18 @@ struct hg_gate_holder {
     uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
     unsigned worker_count;
     struct hg_gate_worker *workers;
+    struct hg_hist *waits; /* one a worker: microseconds in line, of those that got a ticket */
+    struct hg_hist *own_waits; /* these, if they are the holder's own; else NULL */
 };
 
-/* Of an upstream. */
+/* Of a server. */
 struct hg_gateshare {
     struct hg_gate_holder holders[HG_TICKET_KINDS];
+    unsigned index;        /* in its set */
+    char *server;          /* its address; "": of an upstream without servers, or of none of them */
+    _Atomic unsigned uses; /* workers' parts of it; the set changes it under its lock */
+    _Atomic bool listed;   /* the configuration names it */
+    uint64_t demand[HG_TICKET_KINDS]; /* tickets that were wanted at a time, fading; the set's */
     /* Requests that wait for a ticket or for a connection, and since when there are any; 0: none
        do. All of them leaving at once ends nothing by itself, see hg_gateshare_is_over. */
     _Atomic int64_t backlog;
@@ -62,20 +68,18 @@ struct hg_gateshare {
     _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
                                          time was over; 0: never */
     uint64_t looked_answered;         /* housekeeping's: answered requests at its last look */
-    pthread_mutex_t lock;
-    struct hg_probe_conf wanted; /* options of the controller; under lock, as all that follows */
-    bool changed;                /* they were */
-    bool begun;
-    uint64_t stepped_us;
-    struct hg_probe probe; /* the controller's; the main thread's, shown under lock */
+    uint64_t stepped_us;   /* the controller's last step; under the set's lock, as what follows */
+    struct hg_probe probe; /* the controller's; shown under the lock */
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. `waits`: where waits are recorded, one a worker, which lives longer; NULL: it has
+   its own. */
 HG_MUST_USE int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
-                                    unsigned workers, int64_t size);
+                                    unsigned workers, int64_t size, struct hg_hist *waits);
 void hg_gate_holder_fini(struct hg_gate_holder *holder);
 /* Both holders open wide until the process sets their sizes; NULL when memory is out. */
-HG_MUST_USE struct hg_gateshare *hg_gateshare_new(unsigned workers);
+HG_MUST_USE struct hg_gateshare *hg_gateshare_new(const char *server, unsigned workers,
+                                                  struct hg_hist *waits[HG_TICKET_KINDS]);
 /* NULL is allowed. */
 void hg_gateshare_free(struct hg_gateshare *share);
 

@@ -14,25 +14,38 @@ static struct hg_instance *instance_at(struct hg_list *node)
     return HG_CONTAINER_OF(node, struct hg_instance, node);
 }
 
+static struct hg_gate *gate_of(struct hg_worker *worker, struct hg_upstream *upstream)
+{
+    struct hg_gate **gate = &worker->gates[upstream->slot];
+    if (*gate == NULL)
+        *gate = hg_gate_new(worker, upstream);
+    return *gate;
+}
+
+static void free_gate(struct hg_worker *worker, unsigned slot)
+{
+    hg_gate_free(worker->gates[slot]);
+    worker->gates[slot] = NULL;
+}
+
 static struct hg_instance *open_instance(struct hg_worker *worker, struct hg_generation *generation)
 {
     struct hg_upstream *upstream = generation->upstream;
-    struct hg_gate *gate = worker->gates[upstream->slot];
+    bool is_first = worker->gates[upstream->slot] == NULL;
     struct hg_instance *instance = calloc(1, sizeof *instance);
     if (instance == NULL)
         return NULL;
-    if (gate == NULL)
-        gate = hg_gate_new(worker, upstream);
-    instance->store = gate != NULL ? upstream->open(generation, worker) : NULL;
+    instance->gate = gate_of(worker, upstream);
+    instance->store = instance->gate != NULL ? upstream->open(generation, worker) : NULL;
     if (instance->store == NULL) {
-        if (gate != worker->gates[upstream->slot])
-            hg_gate_free(gate);
+        if (is_first)
+            free_gate(worker, upstream->slot);
         free(instance);
         return NULL;
     }
     hg_list_init(&instance->node);
     instance->store->on_strand = hg_gate_on_strand;
-    instance->store->strand_ctx = worker->gates[upstream->slot] = gate;
+    instance->store->strand_ctx = instance;
     instance->generation = hg_generation_ref(generation);
     atomic_fetch_add_explicit(&generation->busy, 1, memory_order_acq_rel);
     return instance;
@@ -43,26 +56,26 @@ static void free_instance(struct hg_instance *instance)
 {
     hg_list_remove(&instance->node);
     instance->store->ops->free(instance->store);
+    hg_gate_forget(instance);
     if (!instance->quiet)
         atomic_fetch_sub_explicit(&instance->generation->busy, 1, memory_order_acq_rel);
     hg_generation_unref(instance->generation);
     free(instance);
 }
 
-/* An old instance of an upstream that is not listed any more, for what was begun before. */
-static struct hg_store *find_old(struct hg_worker *worker, const struct hg_upstream *upstream)
+static struct hg_instance *find_old(struct hg_worker *worker, const struct hg_upstream *upstream)
 {
     HG_LIST_EACH(node, &worker->old_instances)
     if (instance_at(node)->generation->upstream == upstream)
-        return instance_at(node)->store;
+        return instance_at(node);
     return NULL;
 }
 
-struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream)
+struct hg_instance *hg_worker_instance(struct hg_worker *worker, struct hg_upstream *upstream)
 {
     struct hg_instance *instance = worker->instances[upstream->slot];
     if (instance != NULL) /* a slot is used again only when every worker has let go */
-        return instance->generation->upstream == upstream ? instance->store : NULL;
+        return instance->generation->upstream == upstream ? instance : NULL;
     struct hg_generation *generation = hg_directory_generation(worker->directory, upstream);
     if (generation == NULL)
         return find_old(worker, upstream);
@@ -71,7 +84,13 @@ struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *u
         return NULL;
     worker->instances[upstream->slot] = instance;
     worker->stores[upstream->slot] = instance->store;
-    return instance->store;
+    return instance;
+}
+
+struct hg_store *hg_worker_store(struct hg_worker *worker, struct hg_upstream *upstream)
+{
+    struct hg_instance *instance = hg_worker_instance(worker, upstream);
+    return instance != NULL ? instance->store : NULL;
 }
 
 static bool is_of(const struct hg_instance *instance, const struct hg_store *store,
@@ -155,10 +174,8 @@ static void close_if_done(struct hg_worker *worker, struct hg_instance *instance
     if (last && hg_gate_in_use(worker->gates[slot]))
         return;
     free_instance(instance);
-    if (last) {
-        hg_gate_free(worker->gates[slot]);
-        worker->gates[slot] = NULL;
-    }
+    if (last)
+        free_gate(worker, slot);
 }
 
 void hg_instances_close_old(struct hg_worker *worker)
@@ -176,8 +193,7 @@ void hg_instances_close(struct hg_worker *worker)
             free_instance(worker->instances[slot]);
         worker->instances[slot] = NULL;
         worker->stores[slot] = NULL;
-        hg_gate_free(worker->gates[slot]);
-        worker->gates[slot] = NULL;
+        free_gate(worker, slot);
     }
 }
 

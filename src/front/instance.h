@@ -13,12 +13,23 @@
 
 #include "front/worker.h"
 
+struct hg_gate;
+struct hg_gate_part;
+
 struct hg_instance {
     struct hg_list node; /* of an old one: in worker->old_instances */
     struct hg_store *store;
     struct hg_generation *generation; /* counted */
     bool quiet;                       /* not counted in generation->busy any more */
+    struct hg_gate *gate;             /* of its upstream */
+    struct hg_gate_part **parts;      /* of its servers' tickets, by number; NULL: not used yet */
+    uint32_t part_count;
+    struct hg_gate_part *nowhere; /* of what goes to no single server; NULL: not used yet */
 };
+
+/* The worker's own instance of the upstream, opened at first use; NULL when that fails. An old one
+   of an upstream that is not listed any more, for what was begun before. */
+struct hg_instance *hg_worker_instance(struct hg_worker *worker, struct hg_upstream *upstream);
 
 /* The worker's directory is another: instances whose generation it does not list get old, and the
    others take over its settings. */

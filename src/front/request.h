@@ -12,9 +12,10 @@
 #include "back/store.h"
 #include "core/credit.h"
 #include "front/bucket.h"
+#include "front/gatepass.h"
 #include "proto/opcode.h"
 
-struct hg_gate_line;
+struct hg_gateshare;
 struct hg_guard;
 struct hg_session;
 struct hg_table;
@@ -40,9 +41,8 @@ struct hg_request {
     struct hg_table *table; /* of a table request that is not answered; else NULL */
     struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;
-    struct hg_gate_line *gate;        /* whose execution ticket it has */
-    struct hg_list run;               /* in its gate's list, while it has an execution ticket */
-    uint64_t ticket_us;               /* has that since */
+    struct hg_gateshare *in_backlog; /* of which it is counted so, as it waits for room; NULL */
+    struct hg_gate_pass pass;         /* its tickets */
     double bind_change;               /* that its passing the bind throttle made to X */
     uint32_t bind_hash;               /* of a table request: that of front/hot for its row */
     uint64_t start_us;                /* first looked at */
@@ -61,8 +61,6 @@ struct hg_request {
     bool follows; /* waits for room behind an earlier request of its client for the same key */
     bool unmetered;
     bool bind_passed;   /* it is the one in X for its key */
-    bool in_backlog;    /* waits for room, and is counted so */
-    uint8_t tickets;    /* HG_TICKETS_*, see gate.h */
     uint8_t seen;       /* HG_SEEN_*, see trace.h */
     uint8_t held_for;   /* enum hg_credit_reason of HG_SEEN_CREDIT_*, or of its refusal */
     uint32_t value_len; /* of the request */

@@ -59,10 +59,8 @@ struct hg_session {
 
     struct hg_request *first, *last; /* under way, in order */
     uint32_t queue_len;
-    struct hg_request *waiting;         /* the last one, if it waits for credits, tickets or room */
-    struct hg_gate_line *in_line;       /* that it waits in; else NULL */
-    struct hg_ticketline_waiter waiter; /* there */
-    double bind_change;                 /* of the last request that passed a bind throttle */
+    struct hg_request *waiting; /* the last one, if it waits for credits, tickets or room */
+    double bind_change;         /* of the last request that passed a bind throttle */
     uint64_t backlog_us;   /* bytes may lie unread since; 0: all was read and looked at */
     uint64_t keys_pending; /* bit (hash & 63) of every key under way */
     struct hg_out out;

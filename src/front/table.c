@@ -252,6 +252,40 @@ static void start(struct hg_table *table, struct hg_store *store)
     }
 }
 
+/* The key of the request's row, or the one in front of all rows of its table. */
+static struct hg_span key_of(const struct hg_table *table, uint8_t room[HG_TABLE_KEY_MAX + 1])
+{
+    struct hg_span row = HG_SPAN_NONE, of = table->msg.table;
+    uint8_t name[HG_TABLE_KEY_MAX];
+    if (table->kind == HG_TABLE_POINT)
+        (void)hg_tablemsg_point(&table->msg, &row);
+    else if (table->kind == HG_TABLE_ROW || table->kind == HG_TABLE_ATOMIC)
+        row = hg_table_item_row(&table->msg, 0);
+    else if (table->kind == HG_TABLE_NEXT)
+        of = hg_span(name, hg_cursors_table(&table->worker->front->cursors, table->msg.session,
+                                            table->request->lane->bucket, table->msg.api, name));
+    return hg_span(room, hg_rowdoc_key(room, of, row));
+}
+
+/* The tickets of the request; the items of a batch have tickets of their own. */
+static bool enter(struct hg_session *session, struct hg_request *request, bool *ret_waits)
+{
+    const struct hg_table *table = request->table;
+    const struct hg_bucket *bucket = request->lane->bucket;
+    uint8_t room[HG_TABLE_KEY_MAX + 1];
+    if (table->kind == HG_TABLE_BATCH)
+        return hg_gate_enter(session, request, NULL, ret_waits);
+    struct hg_call at = {.op = request->call.op,
+                         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
+                         .key = key_of(table, room),
+                         .ticket = request->call.ticket};
+    bool enters = hg_gate_enter(session, request, &at, ret_waits);
+    /* A request that was refused is gone. */
+    if (enters)
+        request->call.ticket = at.ticket;
+    return enters;
+}
+
 /* Hands the request to its rows, or to its range. */
 static enum hg_step run(struct hg_session *session, struct hg_request *request)
 {
@@ -260,7 +294,7 @@ static enum hg_step run(struct hg_session *session, struct hg_request *request)
     struct hg_refusal why;
     bool waits;
     /* The end of a session touches no store. */
-    if (table->kind != HG_TABLE_END && HG_UNLIKELY(!hg_gate_enter(session, request, &waits)))
+    if (table->kind != HG_TABLE_END && HG_UNLIKELY(!enter(session, request, &waits)))
         return waits ? HG_STEP_WAIT : HG_STEP_NEXT;
     struct hg_store *store = hg_dispatch_store(worker, request->lane->bucket, &why);
     if (store == NULL) {
@@ -374,6 +408,9 @@ void hg_tables_go_on(struct hg_worker *worker)
 {
     struct hg_list now, *node;
     hg_list_init(&now);
+    hg_list_splice(&now, &worker->tables.items);
+    while ((node = hg_list_first(&now)) != NULL)
+        hg_table_start_item(HG_CONTAINER_OF(node, struct hg_table_slot, turn));
     hg_list_splice(&now, &worker->tables.ranges);
     for (unsigned n = 0; n < PARTS_A_TURN && (node = hg_list_first(&now)) != NULL; n++) {
         hg_list_remove(node);

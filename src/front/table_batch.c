@@ -4,7 +4,8 @@
 // At most HG_TABLE_SLOTS items are under way; when one is done the next is started. Items on one
 // row keep their order, since the row's gate does, and so do the requests of one client: those
 // behind the batch wait until its last item is at its gate. An item that is refused or fails has
-// its status in its result, and the others go on.
+// its status in its result, and the others go on. Each item has a ticket of its own row's server,
+// for which it waits by itself: none has a ticket of one server while it waits for another's.
 #include <stdio.h>
 #include <string.h>
 
@@ -65,18 +66,30 @@ static uint16_t judge_item(struct hg_table *table, struct hg_session *session, s
     }
 }
 
-void hg_table_undo_passes(struct hg_table *table)
+/* Takes back what the item did to the bind throttle: it got no slot. */
+static void undo_pass(struct hg_table *table, size_t index)
 {
     struct hg_lane *lane = table->request->lane;
-    for (size_t i = 0; i < table->msg.item_count; i++) {
-        if (!table->passes[i].passed)
-            continue;
-        enum hg_hot_type type = (enum hg_hot_type)hg_op_rows[hg_table_item_op(&table->msg, i)].hot;
-        uint8_t room[HG_HOTKEY_KEY_MAX];
-        struct hg_hotkey_key key =
-            hg_hot_key(table->worker, table->msg.table, hg_table_item_row(&table->msg, i), room);
-        struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
-        hg_bindthrottle_undo(lane->binds, &bind, table->passes[i].change);
+    if (table->passes == NULL || !table->passes[index].passed || lane->binds == NULL)
+        return;
+    enum hg_hot_type type = (enum hg_hot_type)hg_op_rows[hg_table_item_op(&table->msg, index)].hot;
+    uint8_t room[HG_HOTKEY_KEY_MAX];
+    struct hg_hotkey_key key =
+        hg_hot_key(table->worker, table->msg.table, hg_table_item_row(&table->msg, index), room);
+    struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
+    table->passes[index].passed = false;
+    hg_bindthrottle_undo(lane->binds, &bind, table->passes[index].change);
+}
+
+void hg_table_undo_passes(struct hg_table *table)
+{
+    for (size_t i = table->next; i < table->msg.item_count; i++)
+        undo_pass(table, i);
+    HG_LIST_EACH(node, &table->slots)
+    {
+        struct hg_table_slot *slot = HG_CONTAINER_OF(node, struct hg_table_slot, node);
+        if (slot->in_line)
+            undo_pass(table, slot->index);
     }
 }
 
@@ -179,7 +192,7 @@ static void keep(struct hg_table *table, size_t index, const struct hg_row_resul
     set_error(table, index, HG_STATUS_E2BIG, too_much);
 }
 
-/* ---- the run ---- */
+/* ---- items ---- */
 
 static void pump(struct hg_table *table);
 
@@ -194,6 +207,17 @@ static void answer(struct hg_table *table)
                     HG_OUTCOME_SUCCESS, NULL);
 }
 
+/* An item is over: the next may go. */
+static void end_item(struct hg_table_slot *slot, bool answered)
+{
+    struct hg_table *table = slot->table;
+    hg_gate_end(&slot->pass, answered);
+    hg_table_slot_free(slot);
+    table->under_way--;
+    if (!table->pumping)
+        pump(table);
+}
+
 static void on_item(struct hg_row_call *call, const struct hg_row_end *end)
 {
     struct hg_table_slot *slot = HG_CONTAINER_OF(call, struct hg_table_slot, call);
@@ -206,27 +230,96 @@ static void on_item(struct hg_row_call *call, const struct hg_row_end *end)
         set_error(table, index, end->status, end->text);
     else
         keep(table, index, &end->outcome->result);
-    hg_table_slot_free(slot);
-    table->under_way--;
-    if (!table->pumping)
-        pump(table);
+    end_item(slot, end->fault == HG_FAULT_NONE);
 }
+
+/* ---- tickets ---- */
+
+static struct hg_table_slot *slot_of(struct hg_gate_pass *pass)
+{
+    return HG_CONTAINER_OF(pass, struct hg_table_slot, pass);
+}
+
+static void leave_line(struct hg_table_slot *slot)
+{
+    slot->table->in_line -= slot->in_line;
+    slot->in_line = false;
+}
+
+/* Not at once: a store may answer at once, and then the next item of the batch gets in line. */
+static void on_turn(struct hg_gate_pass *pass)
+{
+    struct hg_worker *worker = slot_of(pass)->table->worker;
+    hg_list_append(&worker->tables.items, &slot_of(pass)->turn);
+    hg_loop_again(&worker->loop);
+}
+
+static void on_refused(struct hg_gate_pass *pass, const struct hg_refusal *refusal)
+{
+    struct hg_table_slot *slot = slot_of(pass);
+    struct hg_span text = refusal->text != NULL ? hg_span_str(refusal->text) : refusal->verbatim;
+    leave_line(slot);
+    undo_pass(slot->table, slot->index);
+    set_error(slot->table, slot->index, refusal->status, text);
+    end_item(slot, false);
+}
+
+static const struct hg_gate_owner owner = {on_turn, on_refused};
+
+/* Asks for a ticket of the row's server, and submits the call when it has one. */
+static void go_on(struct hg_table_slot *slot)
+{
+    struct hg_table *table = slot->table;
+    const struct hg_bucket *bucket = table->request->lane->bucket;
+    struct hg_refusal why;
+    enum hg_op op = hg_table_item_op(&table->msg, slot->index);
+    struct hg_call at = {.op = op,
+                         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
+                         .key = hg_span(slot->key, slot->key_len)};
+    const struct hg_table_act act = {op, hg_op_rows[op].writes, hg_table_apply_item, on_item};
+    struct hg_store *store = hg_dispatch_store(table->worker, bucket, &why);
+    if (store == NULL) {
+        on_refused(&slot->pass, &why);
+        return;
+    }
+    switch (hg_gate_ask(&slot->pass, &at)) {
+    case HG_GATE_TAKEN:
+        leave_line(slot);
+        hg_table_submit_row(slot, store, hg_table_item_row(&table->msg, slot->index), at.ticket,
+                            &act);
+        return;
+    case HG_GATE_WAITS:
+        table->in_line += !slot->in_line;
+        slot->in_line = true;
+        return;
+    case HG_GATE_REFUSED:
+        return;
+    }
+}
+
+void hg_table_start_item(struct hg_table_slot *slot)
+{
+    struct hg_table *table = slot->table;
+    hg_list_remove(&slot->turn);
+    table->pumping = true; /* whatever becomes of the item, the table is there */
+    go_on(slot);
+    table->pumping = false;
+    pump(table);
+}
+
+/* ---- the run ---- */
 
 static void start(struct hg_table *table, size_t index)
 {
-    struct hg_refusal why;
-    enum hg_op op = hg_table_item_op(&table->msg, index);
-    struct hg_store *store = hg_dispatch_store(table->worker, table->request->lane->bucket, &why);
-    if (store == NULL) {
-        set_error(table, index, why.status, hg_span_str(why.text));
+    struct hg_table_slot *slot =
+        hg_table_row_slot(table, hg_table_item_row(&table->msg, index), index);
+    if (slot == NULL) {
+        set_error(table, index, HG_STATUS_ENOMEM, HG_SPAN_LIT("no memory is left"));
         return;
     }
+    slot->pass.owner = &owner;
     table->under_way++;
-    if (hg_table_ask_row(table, store, op, hg_table_item_row(&table->msg, index),
-                         hg_op_rows[op].writes, index, hg_table_apply_item, on_item))
-        return;
-    table->under_way--;
-    set_error(table, index, HG_STATUS_ENOMEM, HG_SPAN_LIT("no memory is left"));
+    go_on(slot);
 }
 
 /* All items are at their gates: those behind the batch cannot overtake them any more. */
@@ -239,17 +332,35 @@ static void let_others_in(struct hg_table *table)
     hg_session_resume(session);
 }
 
+/* Would the item overtake one of its row that waits for a ticket? */
+static bool must_follow(const struct hg_table *table, size_t index)
+{
+    struct hg_span row = hg_table_item_row(&table->msg, index);
+    if (HG_LIKELY(table->in_line == 0))
+        return false;
+    HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&table->slots)
+    {
+        const struct hg_table_slot *slot = HG_CONTAINER_OF(node, struct hg_table_slot, node);
+        if (slot->in_line && hg_span_equal(row, hg_table_item_row(&table->msg, slot->index)))
+            return true;
+    }
+    return false;
+}
+
 /* Starts what may be started; the last one to end answers. */
 static void pump(struct hg_table *table)
 {
     table->pumping = true;
     while (table->next < table->msg.item_count && table->under_way < HG_TABLE_SLOTS) {
-        size_t index = table->next++;
+        size_t index = table->next;
+        if (!is_refused(table, index) && must_follow(table, index))
+            break;
+        table->next++;
         if (!is_refused(table, index))
             start(table, index);
     }
     table->pumping = false;
-    if (table->next < table->msg.item_count)
+    if (table->next < table->msg.item_count || table->in_line > 0)
         return;
     let_others_in(table);
     if (table->under_way == 0)

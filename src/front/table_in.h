@@ -6,6 +6,7 @@
 #include "front/answer_in.h"
 #include "front/cursor.h"
 #include "front/dispatch_in.h"
+#include "front/gate.h"
 #include "front/hot.h"
 #include "front/table.h"
 #include "table/hbaseop.h"
@@ -24,13 +25,18 @@ enum hg_table_kind {
     HG_TABLE_END     /* the end of a session */
 };
 
-/* A row call under way. */
+/* A row call, under way or about to be. */
 struct hg_table_slot {
     struct hg_list node; /* of its request, or spare */
     struct hg_table *table;
     size_t index; /* of the item, for batches */
     struct hg_row_call call;
-    struct hg_arena arena; /* the call's */
+    bool submitted; /* the call was */
+    bool in_line;   /* an item's: it waits for a ticket, or for its start after that */
+    struct hg_gate_pass pass; /* an item's; of other requests it is the request's */
+    struct hg_list turn;      /* an item's: among those that are to be started */
+    struct hg_arena arena;    /* the call's */
+    uint32_t key_hash, key_len;
     uint8_t key[HG_TABLE_KEY_MAX + 1];
 };
 
@@ -60,6 +66,7 @@ struct hg_table {
     /* BATCH */
     struct hg_table_pass *passes; /* by item, in the arena; NULL: none passed a bind throttle */
     size_t next, under_way;
+    size_t in_line; /* of those under way: they wait for a ticket */
     size_t result_bytes;
     bool pumping;
     bool in_front; /* the session's barrier is this batch's */
@@ -109,13 +116,21 @@ enum hg_outcome hg_table_outcome(uint16_t status);
 
 /* ---- table_row.c ---- */
 
-/* Submits a call for the row; counts its key as hot. Perhaps it is done, and the table gone, when
-   this returns. False: no memory, nothing was submitted. */
-HG_MUST_USE bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op op,
-                                  struct hg_span row, bool writes, size_t index,
-                                  void (*apply)(struct hg_row_call *, const struct hg_row *,
-                                                struct hg_row_outcome *),
-                                  void (*on_done)(struct hg_row_call *, const struct hg_row_end *));
+/* What becomes of a row, and who is told of its end. */
+struct hg_table_act {
+    enum hg_op op;
+    bool writes;
+    void (*apply)(struct hg_row_call *call, const struct hg_row *old, struct hg_row_outcome *ret);
+    void (*on_done)(struct hg_row_call *call, const struct hg_row_end *end);
+};
+
+/* A slot for a call for the row. NULL: no memory. */
+HG_MUST_USE struct hg_table_slot *hg_table_row_slot(struct hg_table *table, struct hg_span row,
+                                                    size_t index);
+/* Submits its call, under this ticket (of struct hg_call); counts its key as hot. Perhaps it is
+   done, and the table gone, when this returns. */
+void hg_table_submit_row(struct hg_table_slot *slot, struct hg_store *store, struct hg_span row,
+                         uint8_t ticket, const struct hg_table_act *act);
 /* Applies item `index` of the message. */
 void hg_table_apply_item(struct hg_row_call *call, const struct hg_row *old,
                          struct hg_row_outcome *ret);
@@ -139,6 +154,8 @@ void hg_table_undo_passes(struct hg_table *table);
 /* What the items that were not refused are likely to cost. */
 void hg_table_estimate_batch(const struct hg_table *table, struct hg_request *request);
 void hg_table_run_batch(struct hg_table *table);
+/* An item that waited for a ticket has its turn. */
+void hg_table_start_item(struct hg_table_slot *slot);
 /* The status that this client gets for an item that is refused for its key. */
 uint16_t hg_table_key_status(const struct hg_session *session, const struct hg_opcode_row *row,
                              uint16_t status);

@@ -50,7 +50,7 @@ struct hg_table *hg_table_new(struct hg_worker *worker)
     table->read_units = table->write_units = 0;
     table->results = NULL;
     table->passes = NULL;
-    table->next = table->under_way = table->result_bytes = 0;
+    table->next = table->under_way = table->in_line = table->result_bytes = 0;
     table->reader = NULL;
     table->cursor = NULL;
     table->store = NULL;
@@ -92,8 +92,14 @@ void hg_table_cancel(struct hg_request *request)
 {
     struct hg_table *table = request->table;
     request->table = NULL;
+    if (table->passes != NULL)
+        hg_table_undo_passes(table);
     HG_LIST_EACH(node, &table->slots)
-    hg_rows_cancel(&HG_CONTAINER_OF(node, struct hg_table_slot, node)->call);
+    {
+        struct hg_table_slot *slot = HG_CONTAINER_OF(node, struct hg_table_slot, node);
+        if (slot->submitted)
+            hg_rows_cancel(&slot->call);
+    }
     hg_table_free(table);
 }
 
@@ -113,10 +119,13 @@ struct hg_table_slot *hg_table_slot_new(struct hg_table *table)
         if (slot == NULL)
             return NULL;
         hg_list_init(&slot->node);
+        hg_list_init(&slot->turn);
         hg_arena_init(&slot->arena, 0);
     }
     slot->arena.limit_bytes = limit_bytes(table->worker);
     slot->table = table;
+    slot->submitted = slot->in_line = false;
+    hg_gate_pass_init(&slot->pass, table->request, NULL);
     hg_list_append(&table->slots, &slot->node);
     return slot;
 }
@@ -124,6 +133,8 @@ struct hg_table_slot *hg_table_slot_new(struct hg_table *table)
 void hg_table_slot_free(struct hg_table_slot *slot)
 {
     struct hg_tables *tables = &slot->table->worker->tables;
+    hg_gate_end(&slot->pass, false);
+    hg_list_remove(&slot->turn);
     hg_list_remove(&slot->node);
     if (tables->spare_slot_count >= SPARE_MAX) {
         hg_arena_fini(&slot->arena);
@@ -143,6 +154,7 @@ int hg_tables_open(struct hg_worker *worker)
     hg_list_init(&tables->spare_tables);
     hg_list_init(&tables->spare_slots);
     hg_list_init(&tables->ranges);
+    hg_list_init(&tables->items);
     hg_slab_init(&tables->guards, sizeof(struct hg_guard), GUARDS_PER_BLOCK);
     tables->rows = hg_rows_new(&worker->loop, &tables->row_counters);
     return tables->rows != NULL ? 0 : -ENOMEM;

@@ -107,45 +107,51 @@ static bool removes_all(const struct hg_table *table, enum hg_op op, size_t inde
            !item->deletions[0].dated;
 }
 
-bool hg_table_ask_row(struct hg_table *table, struct hg_store *store, enum hg_op op,
-                      struct hg_span row, bool writes, size_t index,
-                      void (*apply)(struct hg_row_call *, const struct hg_row *,
-                                    struct hg_row_outcome *),
-                      void (*on_done)(struct hg_row_call *, const struct hg_row_end *))
+struct hg_table_slot *hg_table_row_slot(struct hg_table *table, struct hg_span row, size_t index)
 {
+    struct hg_table_slot *slot = hg_table_slot_new(table);
+    if (slot == NULL)
+        return NULL;
+    size_t len = hg_rowdoc_key(slot->key, table->msg.table, row);
+    slot->index = index;
+    slot->key_len = (uint32_t)len;
+    slot->key_hash =
+        (uint32_t)XXH3_64bits_withSeed(slot->key, len, table->worker->front->hash_seed);
+    return slot;
+}
+
+void hg_table_submit_row(struct hg_table_slot *slot, struct hg_store *store, struct hg_span row,
+                         uint8_t ticket, const struct hg_table_act *act)
+{
+    struct hg_table *table = slot->table;
     struct hg_request *request = table->request;
     struct hg_worker *worker = table->worker;
     struct hg_bucket *bucket = request->lane->bucket;
-    struct hg_table_slot *slot = hg_table_slot_new(table);
-    if (slot == NULL)
-        return false;
-    size_t len = hg_rowdoc_key(slot->key, table->msg.table, row);
-    slot->index = index;
+    slot->submitted = true;
     slot->call = (struct hg_row_call){
         .store = store,
         .api = table->msg.api,
         .tenant_id = bucket->tenant_id,
         .identity = hg_worker_identity(worker, request->lane, store),
-        .ticket = request->call.ticket,
-        .quarantine =
-            request->call.quarantine || (table->passes != NULL && table->passes[index].passed),
+        .ticket = ticket,
+        .quarantine = request->call.quarantine ||
+                      (table->passes != NULL && table->passes[slot->index].passed),
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
-        .key = hg_span(slot->key, len),
-        .key_hash = (uint32_t)XXH3_64bits_withSeed(slot->key, len, worker->front->hash_seed),
-        .writes = writes,
-        .removes = removes_all(table, op, index),
+        .key = hg_span(slot->key, slot->key_len),
+        .key_hash = slot->key_hash,
+        .writes = act->writes,
+        .removes = removes_all(table, act->op, slot->index),
         .max_value_bytes = worker->directory->settings.max_value_bytes,
         .now_us = worker->loop.now_us,
         .deadline_us = request->call.deadline_us,
         .arena = &slot->arena,
-        .apply = apply,
-        .on_done = on_done,
+        .apply = act->apply,
+        .on_done = act->on_done,
     };
     if (table->kind != HG_TABLE_ATOMIC)
-        tell_hot(table, op, row);
+        tell_hot(table, act->op, row);
     request->call.sent_us = worker->loop.now_us;
     hg_rows_submit(worker->tables.rows, &slot->call);
-    return true;
 }
 
 static const struct hg_refusal no_memory = {HG_STATUS_ENOMEM, HG_OUTCOME_FRONT_ERROR,
@@ -169,6 +175,17 @@ static bool went_well(struct hg_table *table, const struct hg_row_call *call,
     return false;
 }
 
+/* The one call of a request, which has the request's ticket. */
+static void run_one(struct hg_table *table, struct hg_store *store, struct hg_span row,
+                    const struct hg_table_act *act)
+{
+    struct hg_table_slot *slot = hg_table_row_slot(table, row, 0);
+    if (slot == NULL)
+        hg_table_answer_refusal(table, &no_memory);
+    else
+        hg_table_submit_row(slot, store, row, table->request->call.ticket, act);
+}
+
 /* ---- one row ---- */
 
 static void on_row(struct hg_row_call *call, const struct hg_row_end *end)
@@ -187,9 +204,8 @@ static void on_row(struct hg_row_call *call, const struct hg_row_end *end)
 void hg_table_run_row(struct hg_table *table, struct hg_store *store)
 {
     enum hg_op op = table->msg.op;
-    if (!hg_table_ask_row(table, store, op, hg_table_item_row(&table->msg, 0),
-                          hg_op_rows[op].writes, 0, hg_table_apply_item, on_row))
-        hg_table_answer_refusal(table, &no_memory);
+    const struct hg_table_act act = {op, hg_op_rows[op].writes, hg_table_apply_item, on_row};
+    run_one(table, store, hg_table_item_row(&table->msg, 0), &act);
 }
 
 /* ---- a range that is one row ---- */
@@ -266,9 +282,9 @@ static void on_point(struct hg_row_call *call, const struct hg_row_end *end)
 void hg_table_run_point(struct hg_table *table, struct hg_store *store)
 {
     struct hg_span row;
+    const struct hg_table_act act = {table->msg.op, false, apply_point, on_point};
     (void)hg_tablemsg_point(&table->msg, &row);
-    if (!hg_table_ask_row(table, store, table->msg.op, row, false, 0, apply_point, on_point))
-        hg_table_answer_refusal(table, &no_memory);
+    run_one(table, store, row, &act);
 }
 
 /* ---- items of one row, all or none ---- */
@@ -326,8 +342,9 @@ void hg_table_run_atomic(struct hg_table *table, struct hg_store *store)
         tell_hot(table, hg_table_item_op(msg, i), hg_table_item_row(msg, i));
     }
     table->results = hg_arena_array(&table->arena, msg->item_count, sizeof *table->results);
-    if (table->results == NULL ||
-        !hg_table_ask_row(table, store, msg->op, hg_table_item_row(msg, 0), writes, 0, apply_all,
-                          on_all))
+    const struct hg_table_act act = {msg->op, writes, apply_all, on_all};
+    if (table->results == NULL)
         hg_table_answer_refusal(table, &no_memory);
+    else
+        run_one(table, store, hg_table_item_row(msg, 0), &act);
 }

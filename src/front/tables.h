@@ -16,6 +16,7 @@ struct hg_tables {
     unsigned spare_table_count, spare_slot_count;
     unsigned live;         /* requests that have one now */
     struct hg_list ranges; /* ranges whose next part is to be read */
+    struct hg_list items;  /* items of batches that waited for a ticket and have their turn */
     uint64_t wall_turn;    /* the turn of `wall_ms` */
     int64_t wall_ms;
 };

@@ -57,8 +57,8 @@ static const char *credit_verdict(const struct hg_request *request, enum hg_outc
 
 static const char *ticket_verdict(const struct hg_request *request, enum hg_outcome outcome)
 {
-    bool has = request->tickets & HG_TICKETS_EXECUTE;
-    if (request->tickets & HG_TICKETS_EXEMPT)
+    bool has = request->pass.tickets & HG_TICKETS_EXECUTE;
+    if (request->pass.tickets & HG_TICKETS_EXEMPT)
         return "exempt";
     if (!has && (outcome == HG_OUTCOME_QUEUE_FULL || outcome == HG_OUTCOME_QUEUE_TIMEOUT))
         return "refused";

@@ -96,7 +96,7 @@ static inline void evict_on_report(struct hg_letter *letter, void *receiver)
 static inline const struct hg_bindwatch_report *evict_ask(struct evictscene *e)
 {
     struct stage *stage = e->stage;
-    hg_evict_ask(&stage->workers[0], &stage->upstreams[0].upstream, ++e->round, &e->house,
+    hg_evict_ask(&stage->workers[0], &stage->upstreams[0].upstream, 0, ++e->round, &e->house,
                  evict_on_report, e);
     stage_run(stage);
     hg_mailbox_wait(&e->house, 0);
@@ -168,7 +168,7 @@ static inline void evict_order(struct evictscene *e, unsigned worker,
     struct hg_evict_key *copy = count > 0 ? calloc(count, sizeof *copy) : NULL;
     if (count > 0)
         memcpy(copy, keys, count * sizeof *copy);
-    hg_evict_order(&stage->workers[worker], &stage->upstreams[0].upstream, copy, count);
+    hg_evict_order(&stage->workers[worker], &stage->upstreams[0].upstream, 0, copy, count);
     if (!stage->threads)
         stage_run(stage);
 }

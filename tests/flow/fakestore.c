@@ -125,14 +125,14 @@ static void strand(struct fakestore *store, const struct hg_call *call)
     if (!store->strands || call->ticket == 0)
         return;
     store->stranded[call->ticket - 1]++;
-    hg_store_strand(&store->store, call->ticket, 1);
+    hg_store_strand(&store->store, 0, call->ticket, 1);
 }
 
 void fakestore_late(struct fakestore *store, unsigned kind)
 {
     assert(store->stranded[kind] > 0);
     store->stranded[kind]--;
-    hg_store_strand(&store->store, (uint8_t)(kind + 1), -1);
+    hg_store_strand(&store->store, 0, (uint8_t)(kind + 1), -1);
 }
 
 static void cancel(struct hg_store *base, struct hg_call *call)

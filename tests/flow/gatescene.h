@@ -13,7 +13,7 @@ static const uint16_t gate_xerror[] = {0x07, 0x0b, 0};
 
 static inline struct hg_gateshare *gate_share(struct stage *stage)
 {
-    return stage->upstreams[0].upstream.gate;
+    return hg_gateset_at(stage->upstreams[0].upstream.gates, 0);
 }
 
 static inline struct hg_gate_holder *gate_holder(struct stage *stage, enum hg_gate_place place)

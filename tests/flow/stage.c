@@ -134,7 +134,8 @@ void stage_init(struct stage *stage, unsigned workers)
     stage->front.version = "1.2.3";
     stage->front.hash_seed = 42;
     hg_cursors_init(&stage->front.cursors);
-    assert_int_equal(hg_gate_holder_init(&stage->front.ingress, HG_GATE_INGRESS, workers, 1000000),
+    assert_int_equal(hg_gate_holder_init(&stage->front.ingress, HG_GATE_INGRESS, workers, 1000000,
+                                         NULL),
                      0);
     atomic_init(&stage->front.ingress_enabled, true);
     stage_set_hooks(stage);
@@ -252,7 +253,7 @@ void stage_close(struct stage *stage)
         assert_int_equal(stage->upstreams[i].generations, 1);
         hg_generation_unref(stage->upstreams[i].generation);
         assert_int_equal(atomic_load(&stage->upstreams[i].upstream.refs), 1);
-        hg_gateshare_free(stage->upstreams[i].upstream.gate);
+        hg_gateset_free(stage->upstreams[i].upstream.gates);
     }
     pthread_mutex_destroy(&stage->lock);
     free(stage->workers);

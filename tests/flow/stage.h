@@ -21,6 +21,7 @@
 #include "core/credittick.h"
 #include "fakestore.h"
 #include "front/directory.h"
+#include "front/gateset.h"
 #include "front/session.h"
 #include "front/worker.h"
 #include "proto/hello.h"

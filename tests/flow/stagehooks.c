@@ -179,8 +179,10 @@ void stage_set_hooks(struct stage *stage)
         upstream->open = open_store;
         upstream->refresh = refresh;
         upstream->retire = retire;
-        upstream->gate = hg_gateshare_new(STAGE_WORKERS);
-        assert_non_null(upstream->gate);
+        upstream->gates = hg_gateset_new(STAGE_WORKERS);
+        assert_non_null(upstream->gates);
+        static const char *const servers[] = {""};
+        assert_int_equal(hg_gateset_list(upstream->gates, &stage->front, servers, 1), 0);
         stage->upstreams[i].stage = stage;
         stage_renew(stage, i);
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "front/instance.h"
 #include "gatescene.h"
 #include "tight.h"
 
@@ -16,7 +17,8 @@ static uint64_t now(struct scene *s)
 
 static bool overloaded(struct scene *s, enum hg_gate_place place)
 {
-    return s->stage.workers[0].gates[0]->lines[place - HG_GATE_READ].line.overloaded;
+    const struct hg_gate_part *part = s->stage.workers[0].instances[0]->parts[0];
+    return part->lines[place - HG_GATE_READ].line.overloaded;
 }
 
 /* The only read ticket is out, and somebody waits for it until the line is overloaded. */

@@ -147,7 +147,9 @@ static void test_backlog_is_not_lost(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < CHANGES_ROUNDS; round++) {
-        struct hg_gateshare *share = hg_gateshare_new(2);
+        struct hg_gateset *set = hg_gateset_new(2);
+        assert_non_null(set);
+        struct hg_gateshare *share = hg_gateset_take(set, NULL, "");
         pthread_t threads[2];
         assert_non_null(share);
         for (unsigned t = 0; t < 2; t++)
@@ -161,7 +163,8 @@ static void test_backlog_is_not_lost(void **state)
         for (unsigned t = 0; t < 2; t++)
             hg_gateshare_backlog(share, -1, CHANGES);
         assert_int_equal(atomic_load(&share->backlog_since_us), 0);
-        hg_gateshare_free(share);
+        hg_gateset_give(set, share);
+        hg_gateset_free(set);
     }
 }
 

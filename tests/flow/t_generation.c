@@ -333,7 +333,7 @@ static void test_moved_in_line(void **state)
     struct client other;
     scene_start(&s);
     stage_connect(&s.stage, 0, &other);
-    struct hg_gateshare *share = s.stage.upstreams[0].upstream.gate;
+    struct hg_gateshare *share = hg_gateset_at(s.stage.upstreams[0].upstream.gates, 0);
     atomic_store(&stage_find(&s.stage, "default")->ticket_mode, HG_MODE_ENFORCE);
     atomic_store(&share->holders[HG_TICKET_READ].max_waiting, 10);
     atomic_store(&share->holders[HG_TICKET_READ].queue_timeout_us, 3600000000u);

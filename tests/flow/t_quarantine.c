@@ -272,8 +272,9 @@ static void t_order(void **state)
 
 static int strands, stranded;
 
-static void on_strand(void *ctx, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
 {
+    (void)server;
     (void)ctx;
     assert_int_equal(kind, READ - 1);
     strands += change > 0;

@@ -73,8 +73,9 @@ static uint32_t next_random(struct worker *worker)
     return (uint32_t)(worker->seed >> 33);
 }
 
-static void on_strand(void *ctx, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
 {
+    (void)server;
     struct crew *crew = ctx;
     (void)kind;
     atomic_fetch_add_explicit(&crew->stranded, change, memory_order_relaxed);

@@ -24,8 +24,9 @@ struct tally {
     int below;     /* times that more were free than had been stranded */
 };
 
-static void on_strand(void *ctx, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
 {
+    (void)server;
     struct tally *tally = ctx;
     assert_true(kind < KINDS);
     assert_true(change == 1 || change == -1);

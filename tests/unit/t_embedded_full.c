@@ -244,8 +244,9 @@ static void more_than_there_is_room_for(void **state)
 
 static int stranded[2], most_stranded[2];
 
-static void on_strand(void *ctx, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
 {
+    (void)server;
     (void)ctx;
     stranded[kind] += change;
     assert_true(stranded[kind] >= 0);

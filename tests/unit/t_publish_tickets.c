@@ -17,9 +17,11 @@ static int setup(void **ret)
                                                                HG_CACHE_LINE * HG_CACHE_LINE);
     assert_non_null(fixture);
     memset(fixture, 0, sizeof *fixture);
-    assert_int_equal(hg_gate_holder_init(&fixture->front.ingress, HG_GATE_INGRESS, 2, 0), 0);
-    fixture->upstream.gate = hg_gateshare_new(2);
-    assert_non_null(fixture->upstream.gate);
+    assert_int_equal(hg_gate_holder_init(&fixture->front.ingress, HG_GATE_INGRESS, 2, 0, NULL), 0);
+    static const char *const servers[] = {""};
+    fixture->upstream.gates = hg_gateset_new(2);
+    assert_non_null(fixture->upstream.gates);
+    assert_int_equal(hg_gateset_list(fixture->upstream.gates, &fixture->front, servers, 1), 0);
     *ret = fixture;
     return 0;
 }
@@ -28,7 +30,7 @@ static int teardown(void **state)
 {
     struct fixture *fixture = *state;
     hg_gate_holder_fini(&fixture->front.ingress);
-    hg_gateshare_free(fixture->upstream.gate);
+    hg_gateset_free(fixture->upstream.gates);
     free(fixture);
     return 0;
 }
@@ -43,7 +45,7 @@ static void publish(struct fixture *fixture, const char *text)
 
 static int64_t size_of(const struct fixture *fixture, enum hg_ticket_kind kind)
 {
-    return hg_ticket_size(&fixture->upstream.gate->holders[kind].ticket);
+    return hg_ticket_size(&hg_gateset_at(fixture->upstream.gates, 0)->holders[kind].ticket);
 }
 
 static void assert_line(const struct hg_gate_holder *holder, uint64_t max, uint64_t timeout_us,
@@ -90,7 +92,7 @@ static void test_fewer_tickets_revoke_nothing(void **state)
 static void test_execution(void **state)
 {
     struct fixture *fixture = *state;
-    struct hg_gateshare *gate = fixture->upstream.gate;
+    struct hg_gateshare *gate = hg_gateset_at(fixture->upstream.gates, 0);
     publish(fixture,
             E("execution_control: fixed, read_tickets: 64, write_tickets: 32, "
               "execution_max_queue_depth: 11, queue_timeout_ms: 12, overload_wait_ms: 13"));
@@ -112,7 +114,7 @@ static void test_execution(void **state)
 static void test_the_controller_gets_its_options(void **state)
 {
     struct fixture *fixture = *state;
-    struct hg_gateshare *gate = fixture->upstream.gate;
+    const struct hg_probe_conf *wanted = &fixture->upstream.gates->conf.probe;
     publish(fixture, E("execution_control: probing, throughput_probing_interval_ms: 50, "
                        "throughput_probing_initial_concurrency: 40, "
                        "throughput_probing_min_concurrency: 6, "
@@ -120,15 +122,15 @@ static void test_the_controller_gets_its_options(void **state)
                        "throughput_probing_read_write_ratio: 0.75, "
                        "throughput_probing_concurrency_moving_average_weight: 0.3, "
                        "throughput_probing_step_multiple: 0.25"));
-    assert_int_equal(gate->wanted.control, HG_PROBE_PROBING);
-    assert_int_equal(gate->wanted.interval_us, 50000);
-    assert_int_equal(gate->wanted.initial, 40);
-    assert_true(gate->wanted.cores >= 1);
-    assert_int_equal(gate->wanted.min, 6);
-    assert_int_equal(gate->wanted.max, 60);
-    assert_true(gate->wanted.read_write_ratio == 0.75);
-    assert_true(gate->wanted.weight == 0.3);
-    assert_true(gate->wanted.step == 0.25);
+    assert_int_equal(wanted->control, HG_PROBE_PROBING);
+    assert_int_equal(wanted->interval_us, 50000);
+    assert_int_equal(wanted->initial, 40);
+    assert_true(wanted->cores >= 1);
+    assert_int_equal(wanted->min, 6);
+    assert_int_equal(wanted->max, 60);
+    assert_true(wanted->read_write_ratio == 0.75);
+    assert_true(wanted->weight == 0.3);
+    assert_true(wanted->step == 0.25);
     assert_int_equal(size_of(fixture, HG_TICKET_READ), 30);
     assert_int_equal(size_of(fixture, HG_TICKET_WRITE), 10);
 }
@@ -137,7 +139,7 @@ static void test_the_controller_gets_its_options(void **state)
 static void test_other_settings_leave_the_controller_alone(void **state)
 {
     struct fixture *fixture = *state;
-    struct hg_gateshare *gate = fixture->upstream.gate;
+    struct hg_gateshare *gate = hg_gateset_at(fixture->upstream.gates, 0);
     publish(fixture, E("execution_control: probing, throughput_probing_initial_concurrency: 40"));
     gate->probe.state = HG_PROBE_UP;
     publish(fixture, E("execution_control: probing, throughput_probing_initial_concurrency: 40, "

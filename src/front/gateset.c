@@ -1,0 +1,318 @@
+// gateset - the tickets of an upstream: one share for each of its servers
+// SPDX-License-Identifier: BSD-3-Clause
+#include "front/gateset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ticketshare.h"
+#include "front/gate.h"
+
+#define HOLDERS_MAX (HG_GATESET_MAX * HG_TICKET_KINDS)
+
+struct hg_gateset *hg_gateset_new(unsigned workers)
+{
+    struct hg_gateset *set = calloc(1, sizeof *set);
+    if (set == NULL)
+        return NULL;
+    set->workers = workers;
+    pthread_mutex_init(&set->lock, NULL);
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+        set->waits[kind] = calloc(workers, sizeof *set->waits[kind]);
+        if (set->waits[kind] == NULL) {
+            hg_gateset_free(set);
+            return NULL;
+        }
+    }
+    return set;
+}
+
+void hg_gateset_free(struct hg_gateset *set)
+{
+    if (set == NULL)
+        return;
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        hg_gateshare_free(hg_gateset_at(set, i));
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        free(set->waits[kind]);
+    pthread_mutex_destroy(&set->lock);
+    free(set);
+}
+
+/* ---- options ---- */
+
+static bool is_same(const struct hg_probe_conf *a, const struct hg_probe_conf *b)
+{
+    return a->control == b->control && a->interval_us == b->interval_us &&
+           a->read_tickets == b->read_tickets && a->write_tickets == b->write_tickets &&
+           a->initial == b->initial && a->cores == b->cores && a->min == b->min &&
+           a->max == b->max && a->read_write_ratio == b->read_write_ratio &&
+           a->weight == b->weight && a->step == b->step;
+}
+
+static void set_lines(struct hg_gateshare *share, const struct hg_gateset_conf *conf)
+{
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+        struct hg_gate_holder *holder = &share->holders[kind];
+        atomic_store(&holder->max_waiting, conf->max_waiting);
+        atomic_store(&holder->queue_timeout_us, conf->queue_timeout_us);
+        atomic_store(&holder->overload_wait_us, conf->overload_wait_us);
+    }
+}
+
+void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
+                          const struct hg_gateset_conf *conf, uint64_t now_us)
+{
+    pthread_mutex_lock(&set->lock);
+    bool first = !set->configured, new = first || !is_same(&set->conf.probe, &conf->probe);
+    set->conf = *conf;
+    set->configured = true;
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        struct hg_gateshare *share = hg_gateset_at(set, i);
+        set_lines(share, conf);
+        if (first)
+            share->stepped_us = now_us;
+        if (first)
+            (void)hg_probe_init(&share->probe, &conf->probe);
+        else if (new)
+            (void)hg_probe_configure(&share->probe, &conf->probe);
+    }
+    hg_gateset_resize(set, front);
+    pthread_mutex_unlock(&set->lock);
+}
+
+/* ---- sizes ---- */
+
+/* The sizes of all holders, those of a share side by side. */
+static void work_out(const struct hg_gateset *set, unsigned count, uint64_t *sizes)
+{
+    const struct hg_gateset_conf *conf = &set->conf;
+    static const unsigned kinds = HG_TICKET_KINDS;
+    uint64_t want[HOLDERS_MAX], got[HG_GATESET_MAX];
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned kind = 0; kind < kinds; kind++)
+            sizes[i * kinds + kind] = hg_gateset_at(set, i)->probe.size[kind];
+    if (conf->probe.control == HG_PROBE_FIXED && conf->is_sum) {
+        const uint64_t totals[HG_TICKET_KINDS] = {conf->probe.read_tickets,
+                                                  conf->probe.write_tickets};
+        for (unsigned kind = 0; kind < kinds; kind++) {
+            for (unsigned i = 0; i < count; i++)
+                want[i] = hg_gateset_at(set, i)->demand[kind];
+            hg_ticketshare_split(want, count, totals[kind], got);
+            for (unsigned i = 0; i < count; i++)
+                sizes[i * kinds + kind] = got[i];
+        }
+    }
+    if (conf->cap > 0) {
+        memcpy(want, sizes, (size_t)count * kinds * sizeof *want);
+        hg_ticketshare_cap(want, (size_t)count * kinds, conf->cap, sizes);
+    }
+}
+
+void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front)
+{
+    uint64_t sizes[HOLDERS_MAX];
+    unsigned count = hg_gateset_count(set);
+    if (!set->configured)
+        return;
+    work_out(set, count, sizes);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+            struct hg_ticket *ticket = &hg_gateset_at(set, i)->holders[kind].ticket;
+            int64_t size = (int64_t)sizes[i * HG_TICKET_KINDS + kind];
+            if (hg_ticket_size(ticket) == size)
+                continue;
+            uint32_t poke = hg_ticket_resize(ticket, size);
+            if (front != NULL && front->workers != NULL)
+                hg_gate_poke(front, poke);
+        }
+}
+
+/* ---- shares ---- */
+
+static bool is_idle(const struct hg_gateshare *share)
+{
+    struct hg_gateshare *s = (struct hg_gateshare *)(uintptr_t)share;
+    if (hg_gateset_shows(share) || atomic_load(&s->backlog) > 0)
+        return false;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        if (hg_ticket_out(&share->holders[kind].ticket) > 0 ||
+            atomic_load(&s->holders[kind].waiting) > 0)
+            return false;
+    return true;
+}
+
+static struct hg_gateshare *find(const struct hg_gateset *set, const char *server)
+{
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        if (strcmp(hg_gateset_at(set, i)->server, server) == 0)
+            return hg_gateset_at(set, i);
+    return NULL;
+}
+
+/* A server's share begins with what the options say. */
+static void begin(struct hg_gateset *set, struct hg_gateshare *share)
+{
+    share->demand[HG_TICKET_READ] = share->demand[HG_TICKET_WRITE] = 0;
+    share->stepped_us = 0;
+    if (!set->configured)
+        return;
+    set_lines(share, &set->conf);
+    (void)hg_probe_init(&share->probe, &set->conf.probe);
+}
+
+/* One whose server has gone, for another. */
+static struct hg_gateshare *use_again(struct hg_gateset *set, const char *server)
+{
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        struct hg_gateshare *share = hg_gateset_at(set, i);
+        if (!is_idle(share))
+            continue;
+        char *name = strdup(server);
+        if (name == NULL)
+            return NULL;
+        free(share->server);
+        share->server = name;
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+            struct hg_gate_holder *holder = &share->holders[kind];
+            for (unsigned w = 0; w < holder->worker_count; w++) {
+                hg_gate_tally_add(&holder->workers[w].tally, set->gone[kind]);
+                memset(&holder->workers[w], 0, sizeof holder->workers[w]);
+            }
+        }
+        begin(set, share);
+        return share;
+    }
+    return NULL;
+}
+
+static struct hg_gateshare *make(struct hg_gateset *set, const char *server)
+{
+    struct hg_gateshare *share = use_again(set, server);
+    unsigned index = hg_gateset_count(set);
+    if (share != NULL || index == HG_GATESET_MAX)
+        return share;
+    share = hg_gateshare_new(server, set->workers, set->waits);
+    if (share == NULL)
+        return NULL;
+    share->index = index;
+    begin(set, share);
+    atomic_store_explicit(&set->shares[index], share, memory_order_relaxed);
+    atomic_store_explicit(&set->count, index + 1, memory_order_release);
+    return share;
+}
+
+struct hg_gateshare *hg_gateset_take(struct hg_gateset *set, struct hg_front *front,
+                                     const char *server)
+{
+    pthread_mutex_lock(&set->lock);
+    struct hg_gateshare *share = find(set, server);
+    bool new = share == NULL;
+    if (new)
+        share = make(set, server);
+    if (share != NULL)
+        atomic_fetch_add(&share->uses, 1);
+    if (share != NULL && new)
+        hg_gateset_resize(set, front);
+    pthread_mutex_unlock(&set->lock);
+    return share;
+}
+
+void hg_gateset_give(struct hg_gateset *set, struct hg_gateshare *share)
+{
+    pthread_mutex_lock(&set->lock);
+    atomic_fetch_sub(&share->uses, 1);
+    pthread_mutex_unlock(&set->lock);
+}
+
+int hg_gateset_list(struct hg_gateset *set, struct hg_front *front, const char *const *servers,
+                    size_t count)
+{
+    int rc = 0;
+    pthread_mutex_lock(&set->lock);
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        struct hg_gateshare *share = hg_gateset_at(set, i);
+        bool listed = false;
+        for (size_t s = 0; s < count && !listed; s++)
+            listed = strcmp(servers[s], share->server) == 0;
+        atomic_store(&share->listed, listed);
+    }
+    for (size_t s = 0; s < count && rc == 0; s++) {
+        struct hg_gateshare *share = find(set, servers[s]);
+        if (share == NULL)
+            share = make(set, servers[s]);
+        if (share == NULL)
+            rc = -ENOMEM;
+        else
+            atomic_store(&share->listed, true);
+    }
+    hg_gateset_resize(set, front);
+    pthread_mutex_unlock(&set->lock);
+    return rc;
+}
+
+/* ---- sums ---- */
+
+static void add(struct hg_gateset_sum *sum, struct hg_gate_holder *holder)
+{
+    uint64_t word = hg_ticket_word(&holder->ticket);
+    sum->size += (int64_t)(word >> 32);
+    sum->out += (int64_t)(uint32_t)word;
+    sum->waiting += atomic_load_explicit(&holder->waiting, memory_order_relaxed);
+    sum->stranded += atomic_load_explicit(&holder->stranded, memory_order_relaxed);
+    for (unsigned w = 0; w < holder->worker_count; w++) {
+        sum->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+        hg_gate_tally_add(&holder->workers[w].tally, sum->counts);
+    }
+}
+
+void hg_gateset_sum(struct hg_gateset *set, enum hg_ticket_kind kind, struct hg_gateset_sum *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    hg_hist_init(&ret->waits);
+    pthread_mutex_lock(&set->lock);
+    memcpy(ret->counts, set->gone[kind], sizeof ret->counts);
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        add(ret, &hg_gateset_at(set, i)->holders[kind]);
+    for (unsigned w = 0; w < set->workers; w++)
+        hg_hist_merge(&ret->waits, &set->waits[kind][w]);
+    pthread_mutex_unlock(&set->lock);
+}
+
+int64_t hg_gateset_backlog(const struct hg_gateset *set, uint64_t *ret_since_us)
+{
+    int64_t sum = 0;
+    uint64_t since_us = 0;
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        struct hg_gateshare *share = hg_gateset_at(set, i);
+        int64_t backlog = atomic_load(&share->backlog);
+        uint64_t since = atomic_load(&share->backlog_since_us);
+        if (backlog <= 0)
+            continue;
+        sum += backlog;
+        if (since != 0 && (since_us == 0 || since < since_us))
+            since_us = since;
+    }
+    *ret_since_us = since_us;
+    return sum;
+}
+
+struct hg_probe_stats hg_gateset_probe_stats(struct hg_gateset *set)
+{
+    struct hg_probe_stats sum = {0};
+    pthread_mutex_lock(&set->lock);
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        const struct hg_probe_stats *of = &hg_gateset_at(set, i)->probe.stats;
+        sum.probed_stable += of->probed_stable;
+        sum.probed_up += of->probed_up;
+        sum.probed_down += of->probed_down;
+        sum.increased += of->increased;
+        sum.decreased += of->decreased;
+        sum.amount_increased += of->amount_increased;
+        sum.amount_decreased += of->amount_decreased;
+        sum.stalls += of->stalls;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return sum;
+}
