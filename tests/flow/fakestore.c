@@ -120,19 +120,47 @@ static enum hg_submit submit(struct hg_store *base, struct hg_call *call)
     return HG_SUBMIT_TAKEN;
 }
 
+static uint32_t server_of(struct hg_store *base, const struct hg_call *call)
+{
+    const struct fakestore *store = at(base);
+    if (store->servers == 0)
+        return 0;
+    uint8_t last = call->key.len > 0 ? call->key.at[call->key.len - 1] : 0;
+    if (last < '0' || last > '9')
+        return HG_SERVER_NONE;
+    return ((uint32_t)(last - '0') + store->moved) % store->servers;
+}
+
+const char *fakestore_server(unsigned server)
+{
+    static const char *const names[] = {"fake:0", "fake:1", "fake:2", "fake:3", "fake:4",
+                                        "fake:5", "fake:6", "fake:7", "fake:8", "fake:9"};
+    return names[server];
+}
+
+static const char *server_name(struct hg_store *base, uint32_t server)
+{
+    return at(base)->servers == 0 ? "" : fakestore_server(server);
+}
+
 static void strand(struct fakestore *store, const struct hg_call *call)
 {
     if (!store->strands || call->ticket == 0)
         return;
     store->stranded[call->ticket - 1]++;
-    hg_store_strand(&store->store, 0, call->ticket, 1);
+    hg_store_strand(&store->store, server_of(&store->store, call), call->ticket, 1);
+}
+
+void fakestore_late_at(struct fakestore *store, unsigned kind, unsigned server)
+{
+    assert(store->stranded[kind] > 0);
+    store->stranded[kind]--;
+    hg_store_strand(&store->store, server, (uint8_t)(kind + 1), -1);
 }
 
 void fakestore_late(struct fakestore *store, unsigned kind)
 {
-    assert(store->stranded[kind] > 0);
-    store->stranded[kind]--;
-    hg_store_strand(&store->store, 0, (uint8_t)(kind + 1), -1);
+    fakestore_late_at(store, kind, 0);
 }
 
 static void cancel(struct hg_store *base, struct hg_call *call)
@@ -204,6 +232,8 @@ static const struct hg_store_ops ops = {
     .kind = "fake",
     .submit = submit,
     .cancel = cancel,
+    .server_of = server_of,
+    .server_name = server_name,
     .where = where,
     .drain = drain,
     .drained = drained,

@@ -55,11 +55,16 @@ struct fakestore {
     void (*on_free)(struct fakestore *store);
     /* Within `cancel`, when the call is forgotten; or NULL. */
     void (*on_cancel)(struct fakestore *store);
+    /* Servers; 0: it has none. A key belongs to the one of its last digit, plus `moved`, modulo
+       their number; another key, and a flush, to none. */
+    unsigned servers, moved;
     void *ctx;
     void *data; /* the test's, freed with the store */
 };
 
 struct fakestore *fakestore_new(struct hg_worker *worker);
+/* "fake:0", "fake:1", ... up to 9 */
+const char *fakestore_server(unsigned server);
 
 /* The oldest pending or waiting call for the key; NULL: none. */
 struct kept *fakestore_find(struct fakestore *store, const char *key);
@@ -86,6 +91,8 @@ void fakestore_obey(struct kept *kept);
 void fakestore_obey_all(struct fakestore *store);
 /* The late answer of a stranded slot comes. */
 void fakestore_late(struct fakestore *store, unsigned kind);
+/* The same at one of its servers. */
+void fakestore_late_at(struct fakestore *store, unsigned kind, unsigned server);
 /* Tells a waiting call to try again. */
 void fakestore_call_room(struct kept *kept);
 

@@ -95,14 +95,14 @@ static void test_report_of_a_stranger(void **state)
     struct evictscene e;
     evict_start(&e);
     struct stage *stage = &e.s.stage;
-    hg_evict_ask(&stage->workers[0], &stage->upstreams[1].upstream, ++e.round, &e.house,
+    hg_evict_ask(&stage->workers[0], &stage->upstreams[1].upstream, 0, ++e.round, &e.house,
                  evict_on_report, &e);
     stage_run(stage);
     hg_mailbox_wait(&e.house, 0);
     assert_non_null(e.report);
     assert_int_equal(e.report->report.used, 0);
     assert_int_equal(e.report->report.count, 0);
-    hg_evict_order(&stage->workers[0], &stage->upstreams[1].upstream, NULL, 0);
+    hg_evict_order(&stage->workers[0], &stage->upstreams[1].upstream, 0, NULL, 0);
     stage_run(stage);
     evict_close(&e);
 }
@@ -495,10 +495,10 @@ static void test_worker_has_ended(void **state)
     evict_reads(&e, COLD, 0, 0, 1);
     assert_non_null(evict_lane(&e)->binds);
     hg_worker_close(&stage->workers[0]);
-    hg_evict_ask(&stage->workers[0], &stage->upstreams[0].upstream, 1, &e.house, evict_on_report,
+    hg_evict_ask(&stage->workers[0], &stage->upstreams[0].upstream, 0, 1, &e.house, evict_on_report,
                  &e);
-    hg_evict_order(&stage->workers[0], &stage->upstreams[0].upstream, copy, 1);
-    hg_evict_order(&stage->workers[0], &stage->upstreams[0].upstream, NULL, 0);
+    hg_evict_order(&stage->workers[0], &stage->upstreams[0].upstream, 0, copy, 1);
+    hg_evict_order(&stage->workers[0], &stage->upstreams[0].upstream, 0, NULL, 0);
     /* Housekeeping ends before the letters that are left are delivered: nobody reads a report. */
     evict_house_close(&e);
     client_close(&e.s.client);
