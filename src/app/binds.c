@@ -171,8 +171,8 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct h
     hg_list_append(&binds->rounds, &round->node);
     hg_counter_add(&binds->rounds_begun, 1);
     for (unsigned w = 0; w < front->worker_count; w++)
-        hg_evict_ask(&front->workers[w], upstream, share->index, round->number, &binds->process->house, on_report,
-                     binds);
+        hg_evict_ask(&front->workers[w], upstream, share->index, round->number,
+                     &binds->process->house, on_report, binds);
 }
 
 static void look_at(struct hg_binds *binds, struct hg_upstream *upstream, uint64_t now_us)

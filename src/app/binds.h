@@ -18,7 +18,7 @@ struct hg_process;
 
 /* HG_BINDS_STAT(name, kind, sentence), kind COUNTER or GAUGE */
 #define HG_BINDS_STATS(HG_BINDS_STAT)                                                              \
-    HG_BINDS_STAT(rounds_begun, COUNTER, "times that a backlogged server was looked at")         \
+    HG_BINDS_STAT(rounds_begun, COUNTER, "times that a backlogged server was looked at")           \
     HG_BINDS_STAT(late_reports, COUNTER,                                                           \
                   "reports of workers that came after their round was judged")                     \
     HG_BINDS_STAT(keys_evicted, COUNTER, "keys that held too many slots and were to be evicted")   \

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "core/ticket.h"
+
 #define FEW 5 /* fixed tickets below this are seldom meant: MongoDB refuses them */
 
 static const char *option_name(enum hg_conf_upstream_option index)
@@ -59,6 +61,20 @@ static void check_probing(const struct hg_conf *conf, const struct hg_conf_upstr
                      initial < 2 * min ? 2 * min : 2 * max);
 }
 
+/* A cluster's servers are not known before it is asked. */
+static void check_cap(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                      struct hg_conf_errors *errs)
+{
+    uint64_t cap = upstream->upstream_tickets, count = upstream->servers_count;
+    uint64_t least = HG_TICKET_KINDS * (count > 0 ? count : 1);
+    if (cap != 0 && cap < least)
+        HG_CONF_ERROR(conf, upstream->lines[HG_CONF_UPSTREAM_upstream_tickets],
+                      "upstream_tickets '%" PRIu64
+                      "' of upstream '%s' is less than a read and a write ticket for each of its "
+                      "servers (accepted: 0 for no limit, or %" PRIu64 " and more)",
+                      cap, upstream->name, least);
+}
+
 void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     unsigned line = conf->lines[HG_CONF_SERVER_ingress_tickets];
@@ -73,5 +89,6 @@ void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *er
         check_fixed(conf, upstream, HG_CONF_UPSTREAM_read_tickets, upstream->read_tickets, errs);
         check_fixed(conf, upstream, HG_CONF_UPSTREAM_write_tickets, upstream->write_tickets, errs);
         check_probing(conf, upstream, errs);
+        check_cap(conf, upstream, errs);
     }
 }

@@ -308,8 +308,7 @@ static void sample_gauges(struct hg_web_history *history, struct hg_process *pro
         backlog += not_negative(hg_gateset_backlog(set, &since_us));
         for (unsigned s = 0; s < hg_gateset_count(set); s++)
             for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-                queued +=
-                    not_negative(atomic_load(&hg_gateset_at(set, s)->holders[kind].waiting));
+                queued += not_negative(atomic_load(&hg_gateset_at(set, s)->holders[kind].waiting));
     }
     history->series[HG_WEB_SERIES_held][at] = cut(held);
     history->series[HG_WEB_SERIES_queued][at] = cut(queued);

@@ -263,8 +263,8 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
 static void on_strand(struct hg_link *link, uint8_t ticket, int change)
 {
     const struct hg_quarantine *quarantine = link->pool;
-    hg_store_strand(&quarantine->domain->conf->store->base, quarantine->domain->server->index, ticket,
-                    change);
+    hg_store_strand(&quarantine->domain->conf->store->base, quarantine->domain->server->index,
+                    ticket, change);
 }
 
 const struct hg_link_owner hg_quarantine_link_owner = {

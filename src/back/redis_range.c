@@ -138,6 +138,7 @@ void hg_redis_range(struct hg_store *store, struct hg_range_call *range)
                                  .row = true,
                                  .quarantine = range->quarantine,
                                  .ticket = range->ticket,
+                                 .ticket_of = range->ticket_of,
                                  .prefix = range->prefix,
                                  .key = range->from,
                                  .range = range,

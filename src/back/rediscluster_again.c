@@ -42,6 +42,7 @@ static void send_on(struct hg_rediscluster_store *store, struct hg_call *call)
             return;
         }
     }
+    hg_store_move(&store->redis.remote.base, call, server);
     /* If there is no room the call waits, and on_room below is called. */
     (void)hg_remote_submit(&store->redis.remote, server, call);
 }

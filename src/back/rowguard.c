@@ -184,6 +184,7 @@ void hg_rows_guard(struct hg_rows *rows, struct hg_store *store, struct hg_blobs
         .identity = call->identity,
         .quarantine = call->quarantine,
         .ticket = call->ticket,
+        .ticket_of = call->ticket_of,
         .prefix = keep(guard->copy, call->prefix),
         .key = keep(guard->copy, call->key),
         .key_hash = call->key_hash,

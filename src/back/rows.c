@@ -111,6 +111,7 @@ void hg_rows_ask(struct hg_row_call *row,
     call->identity = row->identity;
     call->quarantine = row->quarantine;
     call->ticket = row->ticket;
+    call->ticket_of = row->ticket_of;
     call->route = 0;
     call->row = row->api != HG_API_CLASSIC;
     call->key_hash = row->key_hash;

@@ -41,8 +41,9 @@ struct hg_row_call {
     struct hg_store *store;
     enum hg_api api; /* a row of the other API is refused */
     uint32_t tenant_id, identity;
-    bool quarantine; /* these two as struct hg_call's, for every call that it makes */
+    bool quarantine; /* these three as struct hg_call's, for every call that it makes */
     uint8_t ticket;
+    void *ticket_of;
     struct hg_span prefix;
     struct hg_span key; /* hg_rowdoc_key */
     uint32_t key_hash;

@@ -107,6 +107,7 @@ struct hg_call {
     bool row;        /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
     bool quarantine; /* it passed a bind throttle: away from everybody else's, see pool.h */
     uint8_t ticket;  /* 1 + enum hg_ticket_kind of the execution ticket it runs under; 0: none */
+    void *ticket_of; /* the front's: who has that ticket; NULL: nobody of this worker */
     uint32_t route;  /* 1 + what server_of said of it in this turn; 0: it was not asked */
     uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
@@ -154,7 +155,8 @@ struct hg_range_call {
     uint32_t tenant_id;
     uint32_t identity;
     bool quarantine; /* as a call's */
-    uint8_t ticket;  /* as a call's */
+    uint8_t ticket;  /* as a call's, and the next */
+    void *ticket_of;
     struct hg_span prefix;
     struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
     bool reverse;            /* from the last to the first */
@@ -199,8 +201,19 @@ struct hg_store {
     /* Slots of a server that became stranded (+1) or were freed (-1); NULL: nobody listens. Set by
        the user of the store, before the first call. */
     void (*on_strand)(void *ctx, uint32_t server, unsigned kind, int change);
-    void *strand_ctx;
+    /* A call with a ticket goes on to this server, as the one that it was sent to said; NULL:
+       nobody listens. */
+    void (*on_move)(void *ctx, void *ticket_of, uint32_t server);
+    void *strand_ctx; /* of both */
 };
+
+/* For stores: says that the call is about to be sent to another server. */
+static inline void hg_store_move(const struct hg_store *store, const struct hg_call *call,
+                                 uint32_t server)
+{
+    if (call->ticket != 0 && call->ticket_of != NULL && store->on_move != NULL)
+        store->on_move(store->strand_ctx, call->ticket_of, server);
+}
 
 /* For stores: says that a slot of this server became stranded (+1) or free (-1) whose call has, or
    had, this ticket. */

@@ -47,6 +47,8 @@ void hg_ticketshare_split(const uint64_t *demand, size_t n, uint64_t total, uint
 {
     uint64_t left = total;
     hg_ticketshare_cap(demand, n, total, ret);
+    for (size_t i = 0; i < n && total == 0; i++)
+        ret[i] = 0; /* nobody is let in */
     for (size_t i = 0; i < n; i++)
         left -= ret[i] < left ? ret[i] : left;
     for (size_t i = 0; i < n; i++) {

@@ -15,7 +15,8 @@
 void hg_ticketshare_cap(const uint64_t *want, size_t n, uint64_t total, uint64_t *ret);
 
 /* The sizes of n holders that have `total` together, by their demand: as above, and what is left is
-   divided equally. Their sum is `total`, but for those that would have none: they have one each. */
+   divided equally. Their sum is `total`, but for those that would have none: they have one each,
+   unless `total` is 0. */
 void hg_ticketshare_split(const uint64_t *demand, size_t n, uint64_t total, uint64_t *ret);
 
 #endif

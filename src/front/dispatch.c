@@ -229,6 +229,7 @@ struct hg_request *hg_dispatch_request(struct hg_session *session, const struct 
     request->in_backlog = NULL;
     hg_gate_pass_init(&request->pass, request, &hg_gate_request_owner);
     call->ticket = 0;
+    call->ticket_of = &request->pass;
     call->route = 0;
     call->quarantine = false;
     request->unmetered = session->privileges & HG_PRIVILEGE_BIT(HG_PRIVILEGE_UNMETERED);

@@ -302,7 +302,8 @@ static void log_evicted(const struct hg_request *request)
     if (!hg_bind_of(request, room, &of.key))
         return; /* it has no key */
     hg_bindevent_evict(text, sizeof text, &of,
-                       request->state == HG_REQUEST_SENT ? request->call.place.index : HG_BINDEVENT_NO_SLOT);
+                       request->state == HG_REQUEST_SENT ? request->call.place.index
+                                                         : HG_BINDEVENT_NO_SLOT);
     hg_log_info("%s", text);
 }
 

@@ -21,7 +21,7 @@ struct hg_evict_report {
     unsigned worker;
     uint64_t round;
     struct hg_upstream *upstream;
-    unsigned server; /* index of its share, gateset.h */
+    unsigned server;                   /* index of its share, gateset.h */
     struct hg_bindwatch_report report; /* rows: tenant is a struct hg_bucket */
     struct hg_bindwatch_row *rows;
     uint8_t (*keys)[HG_HOTKEY_KEY_MAX];

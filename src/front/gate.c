@@ -138,6 +138,19 @@ void hg_gate_on_strand(void *ctx, uint32_t server, unsigned kind, int change)
         hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
 }
 
+void hg_gate_on_move(void *ctx, void *ticket_of, uint32_t server)
+{
+    struct hg_gate_pass *pass = ticket_of;
+    struct hg_gate_part *part = pass->gate != NULL ? hg_gate_part(ctx, server) : NULL;
+    if (part == NULL || part == pass->gate->part)
+        return;
+    struct hg_gate_line *in = &part->lines[pass->gate->place - HG_GATE_READ];
+    pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
+    leave_server(pass, true);
+    hg_ticket_force(&in->holder->ticket);
+    hg_gate_have_execution(pass, in);
+}
+
 /* ---- which server ---- */
 
 /* The instance of a bucket's upstream of now; NULL: its store cannot be opened. */
@@ -173,8 +186,7 @@ static struct hg_gate_part *part_at(struct hg_request *request)
 {
     if (request->pass.gate != NULL)
         return request->pass.gate->part;
-    struct hg_instance *instance =
-        instance_of(request->session->worker, request->lane->bucket);
+    struct hg_instance *instance = instance_of(request->session->worker, request->lane->bucket);
     return instance != NULL ? part_of(instance, server_of(instance, &request->call)) : NULL;
 }
 
@@ -233,8 +245,7 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
     const struct hg_bucket *bucket = pass->request->lane->bucket;
     struct hg_worker *worker = pass->request->session->worker;
     enum hg_mode mode = mode_of(bucket);
-    struct hg_instance *instance =
-        bucket->upstream != NULL ? instance_of(worker, bucket) : NULL;
+    struct hg_instance *instance = bucket->upstream != NULL ? instance_of(worker, bucket) : NULL;
     if (instance == NULL) {
         pass->owner->on_refused(pass, &no_store);
         return HG_GATE_REFUSED;

@@ -98,6 +98,9 @@ struct hg_gate_part *hg_gate_part(struct hg_instance *instance, uint32_t server)
 void hg_gate_forget(struct hg_instance *instance);
 /* What hg_store.on_strand wants; ctx: the instance. */
 void hg_gate_on_strand(void *ctx, uint32_t server, unsigned kind, int change);
+/* What hg_store.on_move wants: the ticket of the server that sent the call away is given back, and
+   one of the other taken, though there be none: what is under way does not wait again. */
+void hg_gate_on_move(void *ctx, void *pass, uint32_t server);
 /* Once a turn, before sessions with frames left over: who waits gets what is there. */
 void hg_gates_serve(struct hg_worker *worker);
 /* A new directory is in force, and instances are those of now: who needs no ticket any more waits

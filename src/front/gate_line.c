@@ -51,8 +51,8 @@ static struct hg_span explain(struct hg_words *words, const struct hg_words_key 
                   : "too many requests wait for a %s ticket of %s",
              hg_gate_place_name(in->place), of);
     snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s%.80s%s",
-             hg_gate_place_name(in->place), bucket->name,
-             server[0] != '\0' ? ",\"server\":\"" : "", server, server[0] != '\0' ? "\"" : "");
+             hg_gate_place_name(in->place), bucket->name, server[0] != '\0' ? ",\"server\":\"" : "",
+             server, server[0] != '\0' ? "\"" : "");
     return hg_words_keep(words, key, text, members);
 }
 
@@ -282,8 +282,8 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in)
         return false;
     }
     set_times(pass, in);
-    if (is_gone(pass->request) || hg_ticketline_end_us(&in->line, place, &conf, &pass->waiter) <=
-                                      in->worker->loop.now_us) {
+    if (is_gone(pass->request) ||
+        hg_ticketline_end_us(&in->line, place, &conf, &pass->waiter) <= in->worker->loop.now_us) {
         count_canceled(in, pass);
         note_late(in);
         refuse(pass, in, true);

@@ -178,4 +178,3 @@ void hg_gates_publish(struct hg_worker *worker)
         publish_part(HG_CONTAINER_OF(node, struct hg_gate_part, node));
     }
 }
-

@@ -29,8 +29,8 @@ struct hg_gateset_conf {
     struct hg_probe_conf probe; /* of each server's controller */
     uint64_t max_waiting;       /* of each holder */
     uint64_t queue_timeout_us, overload_wait_us;
-    uint64_t cap;   /* of the sum of all sizes; 0: none */
-    bool is_sum;    /* fixed control: read_tickets and write_tickets are of all servers together */
+    uint64_t cap; /* of the sum of all sizes; 0: none */
+    bool is_sum;  /* fixed control: read_tickets and write_tickets are of all servers together */
 };
 
 struct hg_gateset {
@@ -39,7 +39,7 @@ struct hg_gateset {
     struct hg_gateset_conf conf; /* under lock */
     bool configured;
     _Atomic unsigned count;
-    struct hg_hist *waits[HG_TICKET_KINDS]; /* one a worker, of all servers together */
+    struct hg_hist *waits[HG_TICKET_KINDS];        /* one a worker, of all servers together */
     uint64_t gone[HG_TICKET_KINDS][HG_GATE_STATS]; /* of servers whose place another has; under
                                                       lock */
     struct hg_gateshare *_Atomic shares[HG_GATESET_MAX];

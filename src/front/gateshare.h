@@ -49,7 +49,7 @@ struct hg_gate_holder {
     uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
     unsigned worker_count;
     struct hg_gate_worker *workers;
-    struct hg_hist *waits; /* one a worker: microseconds in line, of those that got a ticket */
+    struct hg_hist *waits;     /* one a worker: microseconds in line, of those that got a ticket */
     struct hg_hist *own_waits; /* these, if they are the holder's own; else NULL */
 };
 

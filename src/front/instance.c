@@ -45,6 +45,7 @@ static struct hg_instance *open_instance(struct hg_worker *worker, struct hg_gen
     }
     hg_list_init(&instance->node);
     instance->store->on_strand = hg_gate_on_strand;
+    instance->store->on_move = hg_gate_on_move;
     instance->store->strand_ctx = instance;
     instance->generation = hg_generation_ref(generation);
     atomic_fetch_add_explicit(&generation->busy, 1, memory_order_acq_rel);

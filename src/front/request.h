@@ -41,7 +41,7 @@ struct hg_request {
     struct hg_table *table; /* of a table request that is not answered; else NULL */
     struct hg_guard *guard; /* of a classic operation on what may be a row's key; else NULL */
     struct hg_charge charge;
-    struct hg_gateshare *in_backlog; /* of which it is counted so, as it waits for room; NULL */
+    struct hg_gateshare *in_backlog;  /* of which it is counted so, as it waits for room; NULL */
     struct hg_gate_pass pass;         /* its tickets */
     double bind_change;               /* that its passing the bind throttle made to X */
     uint32_t bind_hash;               /* of a table request: that of front/hot for its row */

@@ -31,8 +31,8 @@ struct hg_table_slot {
     struct hg_table *table;
     size_t index; /* of the item, for batches */
     struct hg_row_call call;
-    bool submitted; /* the call was */
-    bool in_line;   /* an item's: it waits for a ticket, or for its start after that */
+    bool submitted;           /* the call was */
+    bool in_line;             /* an item's: it waits for a ticket, or for its start after that */
     struct hg_gate_pass pass; /* an item's; of other requests it is the request's */
     struct hg_list turn;      /* an item's: among those that are to be started */
     struct hg_arena arena;    /* the call's */

@@ -236,6 +236,7 @@ void hg_table_read_on(struct hg_table *table)
         .tenant_id = bucket->tenant_id,
         .identity = hg_worker_identity(worker, table->request->lane, store),
         .ticket = table->request->call.ticket,
+        .ticket_of = &table->request->pass,
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),
         .max_items = PART_ROWS,
         .max_us = PART_US,

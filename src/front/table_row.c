@@ -134,6 +134,7 @@ void hg_table_submit_row(struct hg_table_slot *slot, struct hg_store *store, str
         .tenant_id = bucket->tenant_id,
         .identity = hg_worker_identity(worker, request->lane, store),
         .ticket = ticket,
+        .ticket_of = table->kind == HG_TABLE_BATCH ? &slot->pass : &request->pass,
         .quarantine = request->call.quarantine ||
                       (table->passes != NULL && table->passes[slot->index].passed),
         .prefix = hg_span(bucket->prefix, bucket->prefix_len),

@@ -325,7 +325,8 @@ NODE_PARAMS = [
 UPSTREAM_PARAMS = [
     "connect_timeout_ms", "backend_timeout_ms", "reconnect_max_ms", "pool_depth",
     "pool_max_connections", "pool_min_hold_ms", "pool_idle_timeout_s",
-    "execution_control", "read_tickets", "write_tickets", "execution_max_queue_depth",
+    "execution_control", "read_tickets", "write_tickets", "tickets_scope", "upstream_tickets",
+    "execution_max_queue_depth",
     "queue_timeout_ms", "overload_wait_ms", "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
     "throughput_probing_max_concurrency", "throughput_probing_read_write_ratio",

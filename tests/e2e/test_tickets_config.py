@@ -22,7 +22,8 @@ NODE = {
 }
 UPSTREAM = {
     "execution_control": ("adaptive", "probing"), "read_tickets": ("1024", "7"),
-    "write_tickets": ("1024", "8"), "execution_max_queue_depth": ("1000000", "9"),
+    "write_tickets": ("1024", "8"), "tickets_scope": ("upstream", "server"),
+    "upstream_tickets": ("0", "64"), "execution_max_queue_depth": ("1000000", "9"),
     "queue_timeout_ms": ("1000", "7"), "overload_wait_ms": ("20", "7"),
     "throughput_probing_interval_ms": ("100", "20"),
     "throughput_probing_initial_concurrency": ("0", "60"),

@@ -54,8 +54,7 @@ static int64_t waiting(struct stage *stage, unsigned server, unsigned kind)
 static void resize(struct stage *stage, unsigned server, int64_t size)
 {
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        hg_gate_poke(&stage->front,
-                     hg_ticket_resize(&holder(stage, server, kind)->ticket, size));
+        hg_gate_poke(&stage->front, hg_ticket_resize(&holder(stage, server, kind)->ticket, size));
 }
 
 /* Somebody has asked for each server, so that it has tickets. */
@@ -301,15 +300,13 @@ static void test_batch_keeps_order(void **state)
     struct stage *stage = &t.s.stage;
     table_ask(&t, HG_OP_TABLE_BATCH, "t", "", body_batch(false, items, 3), 1);
     table_expect(&t, &t.s.client, 1);
-    hg_gate_poke(&stage->front,
-                 hg_ticket_resize(&holder(stage, 1, HG_TICKET_WRITE)->ticket, 0));
+    hg_gate_poke(&stage->front, hg_ticket_resize(&holder(stage, 1, HG_TICKET_WRITE)->ticket, 0));
     t.by_hand = true;
     table_ask(&t, HG_OP_TABLE_BATCH, "t", "", body_batch(false, items, 3), 2);
     assert_int_equal(waiting(stage, 1, HG_TICKET_WRITE), 1);
     assert_int_equal(waiting(stage, 1, HG_TICKET_READ), 0);
     assert_int_equal(fakestore_pending(t.s.store), 0); /* the read of the row is behind its write */
-    hg_gate_poke(&stage->front,
-                 hg_ticket_resize(&holder(stage, 1, HG_TICKET_WRITE)->ticket, 1));
+    hg_gate_poke(&stage->front, hg_ticket_resize(&holder(stage, 1, HG_TICKET_WRITE)->ticket, 1));
     stage_run(stage);
     assert_true(fakestore_pending(t.s.store) > 0);
     while (fakestore_first(t.s.store) != NULL) {

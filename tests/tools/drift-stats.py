@@ -107,6 +107,8 @@ def check_engine(client):
 def check_tickets(client):
     text = section("stat tickets")
     documented = first_column(text) - {"UPSTREAM:read", "UPSTREAM:write", "ingress",
+                                       "UPSTREAM:server:ADDRESS:read",
+                                       "UPSTREAM:server:ADDRESS:write",
                                        "tenant:NAME:ingress", "tenant:NAME:read",
                                        "tenant:NAME:write"}
     sent = set()
@@ -118,6 +120,9 @@ def check_tickets(client):
             sent.add(":".join(words[1:]))
         elif words[1] in ("read", "write"):
             sent.add(":".join(words[2:]))
+        elif words[1] == "server":
+            name = name.split(":", 2)[2]
+            sent.add(re.sub(r"^.*?:\d+:(read:|write:)?", "", name))
         else:
             sent.add(":".join(words[1:]))
     return same(sent, documented)

@@ -130,6 +130,7 @@ static void test_bounds(void **state)
         {HG_CONF_SCOPE_SERVER, "eviction_min_age_ms", 1, 600000},
         {HG_CONF_SCOPE_UPSTREAM, "read_tickets", 0, 1000000},
         {HG_CONF_SCOPE_UPSTREAM, "write_tickets", 0, 1000000},
+        {HG_CONF_SCOPE_UPSTREAM, "upstream_tickets", 0, 1000000},
         {HG_CONF_SCOPE_UPSTREAM, "execution_max_queue_depth", 0, 1000000},
         {HG_CONF_SCOPE_UPSTREAM, "overload_wait_ms", 1, 600000},
         {HG_CONF_SCOPE_UPSTREAM, "throughput_probing_interval_ms", 10, 60000},
@@ -371,7 +372,8 @@ static void test_what_opcodes_cannot_set(void **unused)
         "backend_timeout_ms, "
         "reconnect_max_ms, pool_depth, pool_max_connections, pool_min_hold_ms, "
         "pool_idle_timeout_s, execution_control, "
-        "read_tickets, write_tickets, execution_max_queue_depth, queue_timeout_ms, "
+        "read_tickets, write_tickets, tickets_scope, upstream_tickets, execution_max_queue_depth, "
+        "queue_timeout_ms, "
         "overload_wait_ms, throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
         "throughput_probing_min_concurrency, throughput_probing_max_concurrency, "
         "throughput_probing_read_write_ratio, "

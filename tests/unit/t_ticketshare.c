@@ -27,7 +27,7 @@ static const struct row {
     {"one alone", 1, 7, {1}, {1}, {7}},
     {"nobody wants any", 3, 10, {0, 0, 0}, {0, 0, 0}, {3, 3, 4}},
     {"fewer than holders", 4, 2, {9, 9, 9, 9}, {1, 1, 1, 1}, {1, 1, 1, 1}},
-    {"none at all", 2, 0, {3, 4}, {1, 1}, {1, 1}},
+    {"none at all", 2, 0, {3, 4}, {1, 1}, {0, 0}},
 };
 
 static void test_rows(void **state)
