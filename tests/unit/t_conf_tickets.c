@@ -172,6 +172,9 @@ static void test_rules_between_sizes(void **state)
         {E "    throughput_probing_max_concurrency: 3\n",
          "c.yaml:4: throughput_probing_min_concurrency '4' of upstream 'e' exceeds "
          "throughput_probing_max_concurrency (accepted: 1 to 3)\n"},
+        {E "    upstream_tickets: 1\n",
+         "c.yaml:4: upstream_tickets '1' of upstream 'e' is less than a read and a write ticket for "
+         "each of its servers (accepted: 0 for no limit, or 2 and more)\n"},
         {E "    throughput_probing_step_multiple: 0.6\n",
          "c.yaml:4: value out of range '0.6' of 'throughput_probing_step_multiple' (accepted: 0.01 "
          "to 0.5)\n"},
@@ -192,6 +195,7 @@ static void test_rules_between_sizes(void **state)
         {E "    throughput_probing_initial_concurrency: 2049\n",
          "warning: c.yaml:4: throughput_probing_initial_concurrency 2049 of upstream 'e' is more "
          "than twice throughput_probing_max_concurrency: 2048 is taken\n"},
+        {E "    upstream_tickets: 2\n", ""},
         {E "    read_tickets: 0\n", ""}, /* not fixed: it means nothing yet */
         {E "    execution_control: fixed\n    read_tickets: 5\n", ""},
         {E "    execution_control: fixed\n    read_tickets: 4\n    write_tickets: 0\n",
