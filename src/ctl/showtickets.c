@@ -1,6 +1,7 @@
 // showtickets - the part of `status` about overload: tickets, and keys that are throttled for it
 // SPDX-License-Identifier: BSD-3-Clause
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,33 @@ static void add_value(struct hg_ctl_table *table, const struct hg_ctl_rows *rows
     hg_ctl_table_add(table, value != NULL ? value : "-");
 }
 
-/* `prefix` is "ingress", or UPSTREAM:read or UPSTREAM:write. */
+static const char of_server[] = ":server:";
+
+/* Is it of the only server of its upstream? That says nothing which the upstream's rows do not. */
+static bool is_only_server(const struct hg_ctl_rows *rows, const char *prefix)
+{
+    const char *at = strstr(prefix, of_server), *end = strrchr(prefix, ':');
+    if (at == NULL)
+        return false;
+    size_t head = (size_t)(at - prefix) + sizeof of_server - 1, own = (size_t)(end - prefix) + 1;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->row[i].name_len > head && memcmp(rows->row[i].name, prefix, head) == 0 &&
+            strncmp(rows->row[i].name, prefix, own) != 0 &&
+            strstr(rows->row[i].name, ":totalTickets") != NULL)
+            return false;
+    return true;
+}
+
+/* `prefix` is "ingress", UPSTREAM:read or UPSTREAM:write, or UPSTREAM:server:ADDRESS:read and so
+   on. */
 static void add_holder(struct hg_ctl_table *table, const struct hg_ctl_rows *rows,
                        const char *prefix)
 {
     char upstream[256], key[340];
     snprintf(upstream, sizeof upstream, "%s", prefix);
-    char *colon = strrchr(upstream, ':');
+    char *colon = strstr(upstream, of_server);
+    if (colon == NULL)
+        colon = strrchr(upstream, ':');
     if (colon != NULL)
         *colon = '\0';
     hg_ctl_table_add(table, prefix);
@@ -56,7 +77,8 @@ void hg_ctl_print_tickets(const struct hg_ctl_rows *rows)
             continue;
         memcpy(prefix, row->name, len);
         prefix[len] = '\0';
-        add_holder(&table, rows, prefix);
+        if (!is_only_server(rows, prefix))
+            add_holder(&table, rows, prefix);
     }
     hg_ctl_table_print(&table, stdout);
     hg_ctl_table_fini(&table);

@@ -90,8 +90,9 @@ def number(rows, name):
 
 
 def total(rows, name):
-    """The sum over all blocks."""
-    found = [int(value) for key, value in rows.items() if key == name or key.endswith(":" + name)]
+    """The sum over all blocks; those of servers are in their upstream's."""
+    found = [int(value) for key, value in rows.items()
+             if (key == name or key.endswith(":" + name)) and ":server:" not in key]
     assert found, "%s: none of %s" % (name, sorted(rows))
     return sum(found)
 
