@@ -17,7 +17,11 @@
 uint32_t hg_domain_limit(const struct hg_domain *domain)
 {
     uint32_t limit = hg_lease_capacity(&domain->server->lease, domain->worker);
-    return limit < domain->conf->share ? limit : domain->conf->share;
+    uint32_t room = hg_server_room(domain->server, domain->hub->loop->now_us);
+    uint64_t allowed = (uint64_t)domain->balance.total + domain->quarantine.has_unit + room;
+    if (limit > domain->conf->share)
+        limit = domain->conf->share;
+    return limit < allowed ? limit : (uint32_t)allowed;
 }
 
 void hg_domain_heed_lease(struct hg_domain *domain)
@@ -318,6 +322,22 @@ static void probe(struct hg_domain *domain)
     }
 }
 
+/* A connection beyond those that the server allowed is tried now and then, whether or not somebody
+   needs it: else nobody would learn that there may be more. */
+static void try_further(struct hg_domain *domain)
+{
+    if (domain->up_count == 0 || hg_server_room(domain->server, domain->hub->loop->now_us) == 0)
+        return;
+    HG_LIST_EACH(node, &domain->listed)
+    {
+        struct hg_pool *pool = hg_pool_of_node(node);
+        if (pool->up_count == 0)
+            continue;
+        hg_pool_connect(pool);
+        return;
+    }
+}
+
 /* What is counted of now. */
 static void show(struct hg_domain *domain, uint64_t now_us)
 {
@@ -345,8 +365,12 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us)
     bool may_send = hg_server_may_send(domain->server);
     if (!may_send)
         probe(domain);
+    else if (HG_UNLIKELY(hg_breaker_state(&domain->server->breaker) == HG_BREAKER_RAMP))
+        hg_server_tell_time(domain->server, domain->worker, now_us);
     busy |= tick_lease(domain, now_us);
     rebalance(domain, now_us);
+    if (HG_UNLIKELY(hg_breaker_target(&domain->server->breaker) != HG_BREAKER_NO_TARGET))
+        try_further(domain);
     show(domain, now_us);
     return busy || (!may_send && !domain->draining) || hg_balance_needs_tick(&domain->balance) ||
            hg_balance_next_us(&domain->balance) <= now_us;

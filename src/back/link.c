@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "back/link_in.h"
+#include "back/local.h"
 
 static void on_writable(evutil_socket_t fd, short what, void *arg);
 
@@ -107,6 +108,7 @@ const char *hg_link_end_text(const struct hg_link *link, enum hg_link_why why, i
 {
     static const char *const texts[] = {
         [HG_LINK_REFUSED] = "cannot connect",
+        [HG_LINK_LOCAL] = "cannot connect",
         [HG_LINK_NO_CONNECT] = "cannot connect",
         [HG_LINK_TLS_FAILED] = "TLS failed",
         [HG_LINK_REJECTED] = "cannot log in",
@@ -179,20 +181,28 @@ static bool set_socket(struct hg_link *link, int fd)
     return false;
 }
 
-static enum hg_link_why why_of(int error)
+enum hg_link_why hg_link_why_of(int error)
 {
+    if (hg_local_is(error))
+        return HG_LINK_LOCAL;
     return error == -ECONNREFUSED || error == -ENOENT ? HG_LINK_REFUSED : HG_LINK_NO_CONNECT;
+}
+
+/* One address failed. If this host lacks something for another (IPv6, say), that is not why. */
+static void note_error(struct hg_link *link, int error)
+{
+    if (link->error == 0 || hg_local_is(link->error))
+        link->error = error;
 }
 
 /* Tries one address after the other, until one answers, or will later. */
 static void connect_next(struct hg_link *link)
 {
-    int error = 0;
     for (; link->tried < link->addrs->count; link->tried++) {
         bool done = false;
         int fd = hg_sock_connect(&link->addrs->list[hg_link_addr(link)], &done);
         if (fd < 0) {
-            error = fd;
+            note_error(link, fd);
             continue;
         }
         if (!set_socket(link, fd))
@@ -203,12 +213,17 @@ static void connect_next(struct hg_link *link)
             hg_link_end(link, HG_LINK_MEMORY, -ENOMEM);
         return;
     }
-    hg_link_end(link, why_of(error), error);
+    hg_link_end(link, hg_link_why_of(link->error), link->error);
 }
 
 void hg_link_try_next(struct hg_link *link, enum hg_link_why why, int error)
 {
+    note_error(link, error);
     if (link->addrs == NULL || ++link->tried >= link->addrs->count) {
+        if (why == HG_LINK_LOCAL) {
+            error = link->error;
+            why = hg_link_why_of(error);
+        }
         hg_link_end(link, why, error);
         return;
     }
@@ -259,7 +274,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     if (link->state == HG_LINK_CONNECTING) {
         int error = link->tls != NULL ? 0 : hg_sock_error(fd);
         if (error != 0)
-            hg_link_try_next(link, why_of(error), error);
+            hg_link_try_next(link, hg_link_why_of(error), error);
         else if (link->tls != NULL)
             hg_link_tls_step(link);
         else

@@ -42,6 +42,8 @@ void hg_link_connect(struct hg_link *link, const struct hg_addrs *addrs, bool pr
 /* The same with a socket that is connected already. */
 void hg_link_adopt(struct hg_link *link, int fd, bool probe);
 void hg_link_end(struct hg_link *link, enum hg_link_why why, int error);
+/* Whose fault it is that a connect, or what goes before, failed with -errno. */
+enum hg_link_why hg_link_why_of(int error);
 /* Why it ended, in words: "cannot connect: Connection refused". */
 const char *hg_link_end_text(const struct hg_link *link, enum hg_link_why why, int error,
                              char out[HG_LINK_WHY_BYTES]);

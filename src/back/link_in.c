@@ -78,6 +78,7 @@ static bool match(struct hg_link *link, struct hg_reply *reply, struct hg_blob *
         return is_bad(link, "a reply that nobody asked for");
     if (HG_UNLIKELY(reply->opaque != seq || reply->tag != slot->tag))
         return is_bad(link, "a reply to another request");
+    link->proved = true;
     if (HG_UNLIKELY(slot->before > 0)) {
         slot->before--;
         return take_plain(link, reply);
@@ -230,6 +231,8 @@ void hg_link_receive(struct hg_link *link)
             break;
         link->heard_us = now_us;
         hg_upstream_count(link->counters, HG_UPSTREAM_BYTES_IN, (uint64_t)n);
+        if (HG_LIKELY(link->live))
+            hg_counter_set(&link->counters->heard_us, now_us);
         alive = take(link, (size_t)n, &tally);
     }
     hg_upstream_count(link->counters, HG_UPSTREAM_REPLIES, tally.in_time);

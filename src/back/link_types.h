@@ -30,6 +30,7 @@ enum hg_link_state {
 
 enum hg_link_why {
     HG_LINK_REFUSED,    /* nobody listens there */
+    HG_LINK_LOCAL,      /* this host lacks something: see local.h */
     HG_LINK_NO_CONNECT, /* the connection or the handshake failed otherwise */
     HG_LINK_TLS_FAILED, /* link->denial says why */
     HG_LINK_REJECTED,   /* the server does not let this identity in */
@@ -93,6 +94,7 @@ struct hg_link {
     bool slow;     /* the owner's: takes nothing new for now */
     bool blocked;  /* the socket is full, the loop will tell */
     bool probe;    /* must answer before it is READY */
+    bool proved;   /* the server has answered on it */
     bool large_out;
     uint64_t bytes;     /* of requests without a reply */
     uint64_t expire_us; /* no call expires before */
@@ -120,6 +122,7 @@ struct hg_link {
     char denial[HG_LINK_DENIAL_MAX + 1]; /* why the login was refused, or TLS failed */
     const struct hg_addrs *addrs;
     uint32_t tried; /* addresses that failed */
+    int error;      /* why: of several errors one that is the server's */
     int fd;
     struct event read_event, write_event;
 };

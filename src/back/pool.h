@@ -88,7 +88,7 @@ struct hg_pool {
     uint32_t waiting_count;
     uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */
     uint32_t waiting_apart;             /* not of these: calls in the line of the quarantine */
-    uint32_t sent_untold;               /* requests that the breaker has not heard of */
+    uint32_t sent_untold;               /* requests that the retry budget has not heard of */
     uint32_t burst;                     /* further calls that may come with the one that is woken */
     struct hg_call *waking;             /* is in its on_room */
     struct hg_balance_block block;      /* the planner's */
@@ -108,7 +108,7 @@ struct hg_pool {
     struct hg_link *coming; /* the one that is made; perhaps its name is still looked up */
     enum hg_breaker_connect coming_kind;
     bool in_doubt;    /* the last one failed: the next must answer before it is used */
-    uint64_t told_us; /* when the breaker last heard how much was sent */
+    uint64_t told_us; /* when the retry budget last heard how much was sent */
     struct hg_resolver *resolver;
     struct hg_resolve *resolve; /* under way */
     struct hg_addrs addrs;      /* for `coming` */

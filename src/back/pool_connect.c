@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "back/local.h"
 #include "back/pool_in.h"
 
 #define ASK_AGAIN_US   10000    /* when only somebody else's outcome helps */
@@ -85,7 +86,8 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
     struct hg_pool *pool = asker;
     pool->resolve = NULL;
     if (resolve->error != 0) {
-        hg_link_end(pool->coming, HG_LINK_NO_CONNECT, resolve->error);
+        enum hg_link_why why = hg_local_is(resolve->error) ? HG_LINK_LOCAL : HG_LINK_NO_CONNECT;
+        hg_link_end(pool->coming, why, resolve->error);
         return;
     }
     hg_server_put_addrs(pool->server, &resolve->addrs, pool->hub->loop->now_us);
@@ -96,13 +98,15 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
 
 /* Connects pool->coming: at once if the address is known, else when its name has been looked up.
    While other links are up, where they lead to is good enough. After a failure a connection proves
-   little: a kernel makes them for a process that hangs. So it must answer something first; and over
-   TLS in any case: that it wants another certificate than it was shown, or any, a server says (in
-   version 1.3) when the handshake is over. */
+   little: a kernel makes them for a process that hangs. So it must answer something first; so must
+   a further one, since a server that takes no more may let it wait, or close it, and those whose
+   calls were on it could have had another; and over TLS in any case: that it wants another
+   certificate than it was shown, or any, a server says (in version 1.3) when the handshake is
+   over. */
 static void connect_coming(struct hg_pool *pool)
 {
-    bool probe =
-        pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt || pool->conf->uptls != NULL;
+    bool probe = pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt ||
+                 pool->conf->uptls != NULL || hg_domain_is_further(pool->domain, pool->identity);
     uint64_t now_us = pool->hub->loop->now_us;
     uint64_t since_us = now_us > ADDRS_FRESH_US ? now_us - ADDRS_FRESH_US : 0;
     pool->coming->probe = probe;
@@ -116,7 +120,13 @@ static void connect_coming(struct hg_pool *pool)
             hg_resolve_submit(pool->resolver, pool->server->address, pool->server->default_port,
                               pool->hub->mailbox, on_resolved, pool);
     if (pool->resolve == NULL)
-        hg_link_end(pool->coming, HG_LINK_NO_CONNECT, -ENOMEM);
+        hg_link_end(pool->coming, HG_LINK_LOCAL, -ENOMEM);
+}
+
+bool hg_domain_is_further(const struct hg_domain *domain, const struct hg_identity *identity)
+{
+    const struct hg_dialect *dialect = domain->conf->dialect;
+    return hg_breaker_live(&domain->server->breaker) > 0 && !dialect->has_login(dialect, identity);
 }
 
 bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,
@@ -152,7 +162,7 @@ bool hg_pool_may_connect(struct hg_pool *pool, enum hg_breaker_connect *ret_how)
 
 void hg_pool_abandon(struct hg_pool *pool, enum hg_breaker_connect how)
 {
-    hg_server_tell_abandoned(pool->server, pool->worker, how);
+    hg_server_tell_abandoned(pool->server, pool->worker, how, pool->hub->loop->now_us);
     pool->domain->ask_again_us = pool->hub->loop->now_us + ASK_AGAIN_US;
 }
 

@@ -37,7 +37,7 @@ void hg_pool_let_go(struct hg_link *link);
 void hg_pool_offer(struct hg_link *link);
 /* Looks after all links; true while there is something to look after. */
 bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us);
-/* Tells the breaker how much was sent. */
+/* Tells the retry budget how much was sent. */
 void hg_pool_tell_sent(struct hg_pool *pool, uint64_t now_us);
 void hg_pool_end_links(struct hg_pool *pool);
 

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-#define SECOND_US 1000000u /* for sums of what was sent */
+#define SECOND_US 1000000u /* for sums of what was sent, which the retry budget grows by */
 
 static bool is_up(enum hg_link_state state)
 {
@@ -72,7 +72,8 @@ void hg_pool_offer(struct hg_link *link)
     hg_pool_wake_later(pool);
 }
 
-/* What was made, not what was bound to another identity. */
+/* What was made, not what was bound to another identity. Was something asked on it first? Then it
+   was answered. */
 static void account_made(struct hg_pool *pool, struct hg_link *link)
 {
     pool->coming = NULL;
@@ -80,7 +81,7 @@ static void account_made(struct hg_pool *pool, struct hg_link *link)
     if (pool->server->named)
         hg_server_start_with(pool->server, hg_link_addr(link));
     hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECTS, 1);
-    hg_server_tell_connected(pool->server, pool->worker, pool->coming_kind,
+    hg_server_tell_connected(pool->server, pool->worker, pool->coming_kind, link->proved,
                              pool->hub->loop->now_us);
     hg_domain_heed_breaker(pool->domain);
 }
@@ -137,11 +138,10 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
 {
     struct hg_pool *pool = link->pool;
     struct hg_domain *domain = pool->domain;
-    if (HG_LIKELY(in_time > 0)) {
+    if (HG_LIKELY(in_time > 0))
         hg_domain_learn_usual(domain, waited_us);
-        if (HG_UNLIKELY(hg_breaker_is_suspect(&pool->server->breaker)))
-            hg_server_tell_answered(pool->server, pool->worker);
-    }
+    if (HG_UNLIKELY(hg_breaker_heeds(&pool->server->breaker)))
+        hg_server_tell_answered(pool->server, pool->worker, pool->hub->loop->now_us);
     hg_balance_answered(&link->conn, in_time + late, pool->hub->loop->now_us);
     if (HG_UNLIKELY(link->slow))
         hg_pool_look_at_slow(link);
@@ -152,9 +152,6 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
 void hg_pool_tell_sent(struct hg_pool *pool, uint64_t now_us)
 {
     pool->told_us = now_us;
-    if (pool->sent_untold == 0)
-        return;
-    hg_server_tell_sent(pool->server, pool->worker, pool->sent_untold, now_us);
     hg_retry_tell_sent(&pool->retry, pool->sent_untold);
     pool->sent_untold = 0;
 }
@@ -162,13 +159,11 @@ void hg_pool_tell_sent(struct hg_pool *pool, uint64_t now_us)
 static void on_timeout(struct hg_link *link, const struct hg_call *call, uint64_t waited_us)
 {
     struct hg_pool *pool = link->pool;
-    uint64_t now_us = pool->hub->loop->now_us;
-    if (waited_us < pool->conf->link.timeout_us)
+    uint64_t timeout_us = pool->conf->link.timeout_us;
+    if (waited_us < timeout_us)
         return; /* the client's deadline, not the server's fault */
-    hg_pool_tell_sent(pool, now_us);
-    hg_server_tell_timeout(
-        pool->server, pool->worker, call->key_hash,
-        pool->up_count > 0 && hg_pool_all_waited(pool, pool->conf->link.timeout_us), now_us);
+    hg_server_tell_timeout(pool->server, pool->worker, call->key_hash, timeout_us,
+                           pool->hub->loop->now_us);
 }
 
 struct move {
@@ -217,24 +212,35 @@ static void log_end(const struct hg_pool *pool, const struct hg_link *link, enum
         hg_server_note_error(pool->server, text);
 }
 
-/* Tells breaker and counters how a link ended that the breaker knew of. `sent`: something was sent
-   and not answered. */
-static void account_lost(struct hg_pool *pool, enum hg_link_why why, bool sent)
+/* What the end of a link that was up says of the server. `sent`: something was sent and not
+   answered. */
+static enum hg_breaker_loss loss_of(const struct hg_link *link, enum hg_link_why why, bool sent)
 {
+    bool by_peer = why == HG_LINK_CLOSED || why == HG_LINK_GARBAGE || why == HG_LINK_SILENT;
+    if (by_peer && !link->proved)
+        return HG_BREAKER_UNPROVEN;
+    return by_peer && (sent || why != HG_LINK_CLOSED) ? HG_BREAKER_BROKEN : HG_BREAKER_ENDED;
+}
+
+/* Tells breaker and counters how a link ended that the breaker knew of. A server that just closed
+   it is asked nothing before the next one is used. */
+static void account_lost(struct hg_pool *pool, const struct hg_link *link, enum hg_link_why why,
+                         bool sent)
+{
+    enum hg_breaker_loss loss = loss_of(link, why, sent);
     if (why == HG_LINK_CLOSED || why == HG_LINK_SILENT)
         hg_upstream_count(pool->counters, HG_UPSTREAM_DISCONNECTS, 1);
     if (why == HG_LINK_GARBAGE)
         hg_upstream_count(pool->counters, HG_UPSTREAM_BAD_REPLIES, 1);
-    bool failed =
-        why == HG_LINK_GARBAGE || why == HG_LINK_SILENT || (why == HG_LINK_CLOSED && sent);
-    pool->in_doubt |= failed;
+    pool->in_doubt |=
+        loss == HG_BREAKER_UNPROVEN || (loss == HG_BREAKER_BROKEN && why != HG_LINK_CLOSED);
     pool->hung &= pool->up_count > 0;
-    hg_server_tell_lost(pool->server, pool->worker, failed, pool->hub->loop->now_us);
+    hg_server_tell_lost(pool->server, pool->worker, loss, pool->hub->loop->now_us);
 }
 
 /* The same of one that was to log in as somebody else. The server may let him in and yet not take a
    second login on a connection: only a new one tells, so there is no other attempt of this kind. */
-static void account_not_bound(struct hg_pool *pool, enum hg_link_why why, int error)
+static bool account_not_bound(struct hg_pool *pool, enum hg_link_why why, int error)
 {
     bool failed = error == -ETIMEDOUT;
     if (why == HG_LINK_REJECTED || why == HG_LINK_GARBAGE || (why == HG_LINK_NO_CONNECT && !failed))
@@ -242,11 +248,30 @@ static void account_not_bound(struct hg_pool *pool, enum hg_link_why why, int er
     if (why == HG_LINK_REJECTED)
         pool->totals.rejected++;
     pool->in_doubt |= failed;
-    hg_server_tell_lost(pool->server, pool->worker, failed, pool->hub->loop->now_us);
+    hg_server_tell_lost(pool->server, pool->worker, failed ? HG_BREAKER_BROKEN : HG_BREAKER_ENDED,
+                        pool->hub->loop->now_us);
+    return why != HG_LINK_LET_GO && why != HG_LINK_MEMORY && why != HG_LINK_REJECTED;
 }
 
-/* The same of one that has not come up. */
-static void account_not_made(struct hg_pool *pool, const struct hg_link *link, enum hg_link_why why)
+/* A connect failed; false: that says nothing of the server. */
+static bool account_failed(struct hg_pool *pool, const struct hg_link *link, enum hg_link_why why)
+{
+    pool->trial_failed = pool->hung;
+    hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
+    if (pool->server->named && link->addrs != NULL)
+        hg_server_start_with(pool->server, hg_link_addr(link) + 1);
+    if (hg_server_tell_failed(pool->server, pool->worker, pool->coming_kind, why == HG_LINK_REFUSED,
+                              pool->hub->loop->now_us)) {
+        pool->in_doubt = true;
+        return true;
+    }
+    pool->totals.connect_errors++; /* the planner hears of the others */
+    return false;
+}
+
+/* The same of one that has not come up. True: the server failed. */
+static bool account_not_made(struct hg_pool *pool, const struct hg_link *link, enum hg_link_why why,
+                             int error)
 {
     uint64_t now_us = pool->hub->loop->now_us;
     pool->coming = NULL;
@@ -254,38 +279,37 @@ static void account_not_made(struct hg_pool *pool, const struct hg_link *link, e
     pool->resolve = NULL;
     if (why == HG_LINK_REJECTED && pool->coming_kind == HG_BREAKER_PROBE) {
         /* That was an answer: the server is back, whoever it lets in. */
-        hg_server_tell_connected(pool->server, pool->worker, pool->coming_kind, now_us);
-        hg_server_tell_lost(pool->server, pool->worker, false, now_us);
+        hg_server_tell_connected(pool->server, pool->worker, pool->coming_kind, true, now_us);
+        hg_server_tell_lost(pool->server, pool->worker, HG_BREAKER_ENDED, now_us);
     } else if (why == HG_LINK_REJECTED) {
-        hg_server_tell_abandoned(pool->server, pool->worker, pool->coming_kind);
-    } else if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY) {
+        hg_server_tell_abandoned(pool->server, pool->worker, pool->coming_kind, now_us);
+    } else if (why == HG_LINK_LET_GO) {
         hg_pool_abandon(pool, pool->coming_kind);
+    } else if (why == HG_LINK_LOCAL || why == HG_LINK_MEMORY) {
+        hg_server_tell_local(pool->server, pool->worker, pool->coming_kind, error, now_us);
     } else {
-        pool->trial_failed = pool->hung;
-        hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
-        if (pool->server->named && link->addrs != NULL)
-            hg_server_start_with(pool->server, hg_link_addr(link) + 1);
-        hg_server_tell_failed(pool->server, pool->worker, pool->coming_kind, why == HG_LINK_REFUSED,
-                              now_us);
+        return account_failed(pool, link, why);
     }
+    return false;
 }
 
 static void account_end(struct hg_pool *pool, struct hg_link *link, enum hg_link_state was,
                         enum hg_link_why why, int error, bool sent)
 {
     struct hg_balance *balance = &pool->domain->balance;
-    bool ours = why == HG_LINK_LET_GO || why == HG_LINK_MEMORY || why == HG_LINK_REJECTED;
+    bool failed = false;
+    pool->domain->ask_again_us = 0; /* the breaker may think otherwise now */
     if (is_up(was))
         count_up(pool, -1);
     if (!link->live)
-        account_not_made(pool, link, why);
+        failed = account_not_made(pool, link, why, error);
     else if (is_up(was))
-        account_lost(pool, why, sent);
+        account_lost(pool, link, why, sent);
     else
-        account_not_bound(pool, why, error);
+        failed = account_not_bound(pool, why, error);
     /* A link that was closed to be made anew for another pool is no connection any more. */
     if (link->conn.state != HG_BALANCE_GONE) {
-        hg_balance_conn_gone(balance, &link->conn, !ours, pool->hub->loop->now_us);
+        hg_balance_conn_gone(balance, &link->conn, failed, pool->hub->loop->now_us);
         hg_domain_put_unit(pool->domain);
         hg_quarantine_look(&pool->domain->quarantine);
     }
@@ -346,11 +370,13 @@ const struct hg_link_owner hg_pool_link_owner = {
     .on_strand = on_strand,
 };
 
-/* The breaker has opened: what is up is of no use, and the probe is to be the only connection. */
-static void end_live(struct hg_pool *pool)
+/* The breaker has opened: what is up and silent is of no use. What was heard lately stays: another
+   answer on it closes the breaker. */
+static void end_silent(struct hg_pool *pool, uint64_t now_us)
 {
     for (uint32_t i = pool->link_count; i-- > 0;) {
-        if (i < pool->link_count && pool->links[i]->live)
+        if (i < pool->link_count && pool->links[i]->live &&
+            now_us - pool->links[i]->heard_us >= pool->conf->link.timeout_us)
             hg_link_end(pool->links[i], HG_LINK_LET_GO, 0);
     }
 }
@@ -387,7 +413,7 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
         hg_pool_tell_sent(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);
     if (!may_send)
-        end_live(pool);
+        end_silent(pool, now_us);
     pool->hung = all_silent(pool, now_us);
     pool->trial_failed &= pool->hung;
     pool->in_doubt |= pool->hung;

@@ -112,7 +112,7 @@ static void begin(struct hg_quarantine *quarantine, struct hg_pool *pool)
     quarantine->limits = domain->conf->link;
     quarantine->limits.depth = 1;
     /* Where the others lead to is good enough; without any its name has not been looked up. */
-    if (quarantine->coming_kind == HG_BREAKER_CONNECT &&
+    if (quarantine->coming_kind != HG_BREAKER_PROBE &&
         hg_server_get_addrs(domain->server, 0, &quarantine->addrs))
         link = hg_link_new(domain->hub, domain->conf->dialect, &quarantine->limits,
                            &hg_quarantine_link_owner, quarantine, pool->counters);
@@ -128,7 +128,9 @@ static void begin(struct hg_quarantine *quarantine, struct hg_pool *pool)
     link->identity = pool->identity;
     quarantine->link = link;
     quarantine->since_us = domain->hub->loop->now_us;
-    hg_link_connect(link, &quarantine->addrs, pool->in_doubt || link->uptls != NULL);
+    hg_link_connect(link, &quarantine->addrs,
+                    pool->in_doubt || link->uptls != NULL ||
+                        hg_domain_is_further(domain, pool->identity));
 }
 
 void hg_quarantine_prepare(struct hg_quarantine *quarantine, struct hg_pool *pool)
@@ -160,7 +162,8 @@ static void on_ready(struct hg_link *link)
     if (!link->live) {
         link->live = true;
         hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECTS, 1);
-        hg_server_tell_connected(pool->server, pool->worker, quarantine->coming_kind, now_us);
+        hg_server_tell_connected(pool->server, pool->worker, quarantine->coming_kind, link->proved,
+                                 now_us);
         hg_domain_heed_breaker(quarantine->domain);
     } else {
         pool->totals.rebinds++;
@@ -211,11 +214,15 @@ static void account_not_made(struct hg_quarantine *quarantine, struct hg_pool *p
     if (why != HG_LINK_LET_GO && why != HG_LINK_MEMORY)
         hg_server_note_error(server, hg_link_end_text(link, why, error, text));
     if (why == HG_LINK_REJECTED) {
-        hg_server_tell_abandoned(server, pool->worker, quarantine->coming_kind);
+        hg_server_tell_abandoned(server, pool->worker, quarantine->coming_kind,
+                                 pool->hub->loop->now_us);
         memcpy(pool->denial, link->denial, sizeof pool->denial);
         hg_pool_deny(pool);
-    } else if (why == HG_LINK_LET_GO || why == HG_LINK_MEMORY) {
+    } else if (why == HG_LINK_LET_GO) {
         hg_pool_abandon(pool, quarantine->coming_kind);
+    } else if (why == HG_LINK_LOCAL || why == HG_LINK_MEMORY) {
+        hg_server_tell_local(server, pool->worker, quarantine->coming_kind, error,
+                             pool->hub->loop->now_us);
     } else {
         hg_upstream_count(pool->counters, HG_UPSTREAM_CONNECT_FAILURES, 1);
         hg_server_tell_failed(server, pool->worker, quarantine->coming_kind, why == HG_LINK_REFUSED,
@@ -235,7 +242,7 @@ static void account_lost(struct hg_pool *pool, enum hg_link_state was, enum hg_l
         hg_upstream_count(pool->counters, HG_UPSTREAM_DISCONNECTS, 1);
     else if (why == HG_LINK_GARBAGE)
         hg_upstream_count(pool->counters, HG_UPSTREAM_BAD_REPLIES, 1);
-    hg_server_tell_lost(pool->server, pool->worker, false, pool->hub->loop->now_us);
+    hg_server_tell_lost(pool->server, pool->worker, HG_BREAKER_ENDED, pool->hub->loop->now_us);
 }
 
 static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error)
@@ -282,7 +289,7 @@ static bool is_to_end(const struct hg_quarantine *quarantine, uint64_t now_us)
 {
     const struct hg_domain *domain = quarantine->domain;
     if (!hg_server_may_send(domain->server))
-        return true;
+        return now_us - quarantine->link->heard_us >= quarantine->limits.timeout_us;
     if (quarantine->link->state != HG_LINK_READY || hg_link_pending(quarantine->link) > 0)
         return false;
     if (hg_domain_limit(domain) < 2)

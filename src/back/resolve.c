@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/resolve.h"
 
+#include "back/local.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
@@ -54,8 +56,11 @@ static void look_up(struct hg_resolve *resolve)
     snprintf(service, sizeof service, "%u", port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host, service, &hints, &found) != 0) {
-        resolve->error = -ENOENT;
+    int rc = getaddrinfo(host, service, &hints, &found);
+    if (rc != 0) {
+        resolve->error = rc == EAI_MEMORY                          ? -ENOMEM
+                         : rc == EAI_SYSTEM && hg_local_is(-errno) ? -errno
+                                                                   : -ENOENT;
         return;
     }
     struct hg_addrs *addrs = &resolve->addrs;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "back/local.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/probe_point.h"
@@ -108,6 +109,84 @@ void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_ma
     pthread_mutex_unlock(&server->lock);
 }
 
+/* ---- lines of the log ---- */
+
+static const char *const reasons[] = {
+    [HG_BREAKER_REFUSED] = "a connect was refused, and no connection is left",
+    [HG_BREAKER_CONNECTS] = "connects fail, and no connection is left",
+    [HG_BREAKER_UNREADY] = "the server is not ready",
+    [HG_BREAKER_SILENT] = "requests time out, and nothing is heard",
+};
+
+static double seconds_of(const struct hg_notice *notice, uint64_t now_us)
+{
+    return (double)(now_us - notice->since_us) / 1e6;
+}
+
+static void log_breaker(const struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+{
+    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_BREAKER];
+    if (say == HG_NOTICE_BEGIN)
+        hg_log_warn("upstream=%s server=%s what=breaker reason=\"%s\" "
+                    "msg=\"throttle-begin: server is out, requests are refused\"",
+                    server->upstream, server->address, reasons[server->breaker.reason]);
+    else if (say == HG_NOTICE_END)
+        hg_log_info("upstream=%s server=%s what=breaker lasted_s=%.1f "
+                    "msg=\"throttle-end: server is back\"",
+                    server->upstream, server->address, seconds_of(notice, now_us));
+}
+
+static void log_target(const struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+{
+    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_TARGET];
+    if (say == HG_NOTICE_BEGIN)
+        hg_log_warn("upstream=%s server=%s what=pool-target to=%u reason=\"%s\" "
+                    "msg=\"throttle-begin: the server takes no more connections\"",
+                    server->upstream, server->address, hg_breaker_target(&server->breaker),
+                    server->last_error);
+    else if (say == HG_NOTICE_END)
+        hg_log_info("upstream=%s server=%s what=pool-target lasted_s=%.1f "
+                    "msg=\"throttle-end: the server takes more connections again\"",
+                    server->upstream, server->address, seconds_of(notice, now_us));
+}
+
+/* Goes on every 10 s, since it is to be mended here. */
+static void log_local(struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+{
+    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_LOCAL];
+    if (say == HG_NOTICE_END)
+        hg_log_info("upstream=%s server=%s what=local lasted_s=%.1f "
+                    "msg=\"throttle-end: this host can connect again\"",
+                    server->upstream, server->address, seconds_of(notice, now_us));
+    if (!notice->told ||
+        (say != HG_NOTICE_BEGIN && now_us - server->local_errors_told_us < HG_NOTICE_APART_US))
+        return;
+    server->local_errors_told_us = now_us;
+    hg_log_warn("upstream=%s server=%s what=local reason=\"%s\" "
+                "msg=\"%s: this host cannot connect: %s\"",
+                server->upstream, server->address, strerror(-server->local_error),
+                say == HG_NOTICE_BEGIN ? "throttle-begin" : "it goes on",
+                hg_local_advice(server->local_error));
+}
+
+static void look_at_notices(struct hg_server *server, uint64_t now_us)
+{
+    const struct hg_breaker *breaker = &server->breaker;
+    const bool active[HG_SERVER_NOTICES] = {
+        [HG_SERVER_NOTICE_BREAKER] = !hg_breaker_may_send(breaker),
+        [HG_SERVER_NOTICE_TARGET] = hg_breaker_target(breaker) != HG_BREAKER_NO_TARGET,
+        [HG_SERVER_NOTICE_LOCAL] = breaker->locals.k > 0,
+    };
+    enum hg_notice_say say[HG_SERVER_NOTICES];
+    for (int i = 0; i < HG_SERVER_NOTICES; i++)
+        say[i] = hg_notice_look(&server->notices[i], active[i], now_us);
+    log_breaker(server, say[HG_SERVER_NOTICE_BREAKER], now_us);
+    log_target(server, say[HG_SERVER_NOTICE_TARGET], now_us);
+    log_local(server, say[HG_SERVER_NOTICE_LOCAL], now_us);
+}
+
+/* ---- the breaker ---- */
+
 /* Between these two the breaker may be changed. */
 static enum hg_breaker_state enter(struct hg_server *server)
 {
@@ -115,28 +194,26 @@ static enum hg_breaker_state enter(struct hg_server *server)
     return hg_breaker_state(&server->breaker);
 }
 
-static void leave(struct hg_server *server, uint32_t worker, enum hg_breaker_state was)
+static bool can_send(enum hg_breaker_state state)
+{
+    return state == HG_BREAKER_CLOSED || state == HG_BREAKER_RAMP;
+}
+
+static void leave(struct hg_server *server, uint32_t worker, enum hg_breaker_state was,
+                  uint64_t now_us)
 {
     enum hg_breaker_state is = hg_breaker_state(&server->breaker);
+    look_at_notices(server, now_us);
     pthread_mutex_unlock(&server->lock);
     if (is == was)
         return;
-    bool could = was == HG_BREAKER_CLOSED || was == HG_BREAKER_RAMP;
-    bool can = is == HG_BREAKER_CLOSED || is == HG_BREAKER_RAMP;
     HG_PROBE_POINT(breaker, server->upstream, server->address, is);
-    if (could != can)
+    if (can_send(was) != can_send(is))
         atomic_fetch_add_explicit(server->changes, 1, memory_order_release);
-    if (is == HG_BREAKER_OPEN && could) {
+    if (is == HG_BREAKER_OPEN && can_send(was))
         hg_upstream_count(&server->counters[worker], HG_UPSTREAM_BREAKER_OPENS, 1);
-        hg_log_warn("upstream=%s server=%s msg=\"server is out, requests are refused\"",
-                    server->upstream, server->address);
-    } else if (is == HG_BREAKER_RAMP) {
-        hg_log_info("upstream=%s server=%s msg=\"server is back\"", server->upstream,
-                    server->address);
-    } else {
-        hg_log_debug("upstream=%s server=%s msg=\"breaker %s\"", server->upstream, server->address,
-                     state_names[is]);
-    }
+    hg_log_debug("upstream=%s server=%s msg=\"breaker %s\"", server->upstream, server->address,
+                 state_names[is]);
 }
 
 enum hg_breaker_connect hg_server_take_connect(struct hg_server *server, uint32_t worker,
@@ -145,69 +222,103 @@ enum hg_breaker_connect hg_server_take_connect(struct hg_server *server, uint32_
     enum hg_breaker_state was = enter(server);
     enum hg_breaker_connect may = hg_breaker_take_connect(&server->breaker, now_us);
     *ret_next_us = hg_breaker_next_us(&server->breaker);
-    leave(server, worker, was);
+    leave(server, worker, was, now_us);
     return may;
 }
 
 void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
-                              enum hg_breaker_connect kind, uint64_t now_us)
+                              enum hg_breaker_connect kind, bool proven, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_connected(&server->breaker, kind, now_us);
+    hg_breaker_tell_connected(&server->breaker, kind, proven, now_us);
     server->last_error[0] = '\0';
-    leave(server, worker, was);
+    leave(server, worker, was, now_us);
 }
 
-void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+bool hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
                            bool refused, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_failed(&server->breaker, kind, refused, now_us);
-    leave(server, worker, was);
+    bool counts = hg_breaker_tell_failed(&server->breaker, kind, refused, now_us);
+    leave(server, worker, was, now_us);
+    return counts;
+}
+
+void hg_server_tell_local(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                          int error, uint64_t now_us)
+{
+    hg_upstream_count(&server->counters[worker], HG_UPSTREAM_LOCAL_ERRORS, 1);
+    enum hg_breaker_state was = enter(server);
+    server->local_error = error;
+    hg_breaker_tell_local(&server->breaker, kind, now_us);
+    leave(server, worker, was, now_us);
 }
 
 void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
-                              enum hg_breaker_connect kind)
+                              enum hg_breaker_connect kind, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_abandoned(&server->breaker, kind);
-    leave(server, worker, was);
+    hg_breaker_tell_abandoned(&server->breaker, kind, now_us);
+    leave(server, worker, was, now_us);
 }
 
-void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us)
+void hg_server_tell_lost(struct hg_server *server, uint32_t worker, enum hg_breaker_loss loss,
+                         uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_lost(&server->breaker, failed, now_us);
-    leave(server, worker, was);
+    hg_breaker_tell_lost(&server->breaker, loss, now_us);
+    leave(server, worker, was, now_us);
 }
 
 void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_unready(&server->breaker, now_us);
-    leave(server, worker, was);
+    leave(server, worker, was, now_us);
 }
 
-void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us)
-{
-    enum hg_breaker_state was = enter(server);
-    hg_breaker_tell_sent(&server->breaker, n, now_us);
-    leave(server, worker, was);
-}
-
-void hg_server_tell_answered(struct hg_server *server, uint32_t worker)
+void hg_server_tell_answered(struct hg_server *server, uint32_t worker, uint64_t now_us)
 {
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_answered(&server->breaker);
-    leave(server, worker, was);
+    leave(server, worker, was, now_us);
+}
+
+/* When any worker last heard a byte of an answer. */
+static uint64_t alive_us(const struct hg_server *server)
+{
+    uint64_t last_us = 0;
+    for (uint32_t w = 0; w < server->workers; w++) {
+        uint64_t heard_us = hg_counter_get(&server->counters[w].heard_us);
+        last_us = heard_us > last_us ? heard_us : last_us;
+    }
+    return last_us;
 }
 
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
-                            bool silent, uint64_t now_us)
+                            uint64_t timeout_us, uint64_t now_us)
 {
+    bool silent = now_us >= alive_us(server) + timeout_us;
     enum hg_breaker_state was = enter(server);
     hg_breaker_tell_timeout(&server->breaker, key_hash, silent, now_us);
-    leave(server, worker, was);
+    leave(server, worker, was, now_us);
+}
+
+void hg_server_tell_time(struct hg_server *server, uint32_t worker, uint64_t now_us)
+{
+    enum hg_breaker_state was = enter(server);
+    hg_breaker_tell_time(&server->breaker, now_us);
+    leave(server, worker, was, now_us);
+}
+
+uint32_t hg_server_room(struct hg_server *server, uint64_t now_us)
+{
+    if (HG_LIKELY(hg_breaker_target(&server->breaker) == HG_BREAKER_NO_TARGET))
+        return UINT32_MAX;
+    pthread_mutex_lock(&server->lock);
+    uint32_t room = hg_breaker_room(&server->breaker, now_us);
+    pthread_mutex_unlock(&server->lock);
+    return room;
 }
 
 void hg_server_note_error(struct hg_server *server, const char *text)

@@ -18,8 +18,17 @@
 #include "back/upstream_stats.h"
 #include "base/attr.h"
 #include "core/breaker.h"
+#include "core/notice.h"
 
 #define HG_SERVER_ERROR_BYTES 272 /* of why a connection could not be made, with its zero */
+
+/* What is logged when it begins and when it ends. */
+enum hg_server_notice {
+    HG_SERVER_NOTICE_BREAKER, /* out */
+    HG_SERVER_NOTICE_TARGET,  /* fewer connections than are wanted */
+    HG_SERVER_NOTICE_LOCAL,   /* this host cannot connect */
+    HG_SERVER_NOTICES
+};
 
 struct hg_server {
     struct hg_breaker breaker;
@@ -32,9 +41,12 @@ struct hg_server {
     char *host; /* of the address: a name, a number, or a path */
     uint16_t default_port;
     pthread_mutex_t lock;
-    struct hg_addrs addrs;                  /* under the lock */
-    uint64_t resolved_us;                   /* when they were found; under the lock */
-    char last_error[HG_SERVER_ERROR_BYTES]; /* under the lock */
+    struct hg_notice notices[HG_SERVER_NOTICES]; /* under the lock */
+    int local_error;                             /* the last one, -errno; under the lock */
+    uint64_t local_errors_told_us;               /* when that was last logged; under the lock */
+    struct hg_addrs addrs;                       /* under the lock */
+    uint64_t resolved_us;                        /* when they were found; under the lock */
+    char last_error[HG_SERVER_ERROR_BYTES];      /* under the lock */
     _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
     struct hg_upstream_counters *counters; /* one set for each worker */
     struct hg_pool_board *boards;          /* one for each worker */
@@ -73,17 +85,24 @@ HG_MUST_USE enum hg_breaker_connect hg_server_take_connect(struct hg_server *ser
                                                            uint32_t worker, uint64_t now_us,
                                                            uint64_t *ret_next_us);
 void hg_server_tell_connected(struct hg_server *server, uint32_t worker,
-                              enum hg_breaker_connect kind, uint64_t now_us);
-void hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                              enum hg_breaker_connect kind, bool proven, uint64_t now_us);
+bool hg_server_tell_failed(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
                            bool refused, uint64_t now_us);
+/* `error`: -errno. */
+void hg_server_tell_local(struct hg_server *server, uint32_t worker, enum hg_breaker_connect kind,
+                          int error, uint64_t now_us);
 void hg_server_tell_abandoned(struct hg_server *server, uint32_t worker,
-                              enum hg_breaker_connect kind);
-void hg_server_tell_lost(struct hg_server *server, uint32_t worker, bool failed, uint64_t now_us);
+                              enum hg_breaker_connect kind, uint64_t now_us);
+void hg_server_tell_lost(struct hg_server *server, uint32_t worker, enum hg_breaker_loss loss,
+                         uint64_t now_us);
 void hg_server_tell_unready(struct hg_server *server, uint32_t worker, uint64_t now_us);
-void hg_server_tell_sent(struct hg_server *server, uint32_t worker, uint32_t n, uint64_t now_us);
-void hg_server_tell_answered(struct hg_server *server, uint32_t worker);
+void hg_server_tell_answered(struct hg_server *server, uint32_t worker, uint64_t now_us);
+/* `timeout_us`: how long a request may take. */
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
-                            bool silent, uint64_t now_us);
+                            uint64_t timeout_us, uint64_t now_us);
+void hg_server_tell_time(struct hg_server *server, uint32_t worker, uint64_t now_us);
+/* Takes no lock while the server allows all. */
+uint32_t hg_server_room(struct hg_server *server, uint64_t now_us);
 
 /* Why a connection could not be made: kept until one is. */
 void hg_server_note_error(struct hg_server *server, const char *text);

@@ -29,6 +29,7 @@ extern const struct hg_upstream_stat_row hg_upstream_stat_rows[HG_UPSTREAM_STATS
 
 struct hg_upstream_counters {
     hg_counter values[HG_UPSTREAM_STATS];
+    hg_counter heard_us; /* last byte of an answer on a connection that is up */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 static inline void hg_upstream_count(struct hg_upstream_counters *counters,

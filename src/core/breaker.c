@@ -1,167 +1,297 @@
 // breaker - whether a server is worth sending to, and when to connect to it again
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See breaker.h for the states. One place changes `state` (set_state), one opens (fail).
+// See breaker.h for the rules. One place changes `state` (set_state), one opens (open_it), one says
+// when a connect may be made (hg_breaker_next_us).
 #include "core/breaker.h"
+
+#define SECOND_US 1000000
 
 static void set_state(struct hg_breaker *breaker, enum hg_breaker_state state)
 {
     atomic_store_explicit(&breaker->state, state, memory_order_relaxed);
 }
 
-static void forget_timeouts(struct hg_breaker *breaker)
+static void set_target(struct hg_breaker *breaker, uint32_t target)
 {
-    for (int i = 0; i < HG_BREAKER_WINDOW_S; i++)
-        breaker->sent[i] = breaker->timeouts[i] = 0;
-    atomic_store_explicit(&breaker->suspect, 0, memory_order_relaxed);
+    atomic_store_explicit(&breaker->target, target, memory_order_relaxed);
+}
+
+/* Whatever has changed, is there something that an answer would change? */
+static void look_at_answers(struct hg_breaker *breaker)
+{
+    bool is_out = !hg_breaker_may_send(breaker);
+    bool heeds = is_out ? !breaker->unready
+                        : breaker->timeouts > 0 || breaker->failures > 0 || breaker->failing ||
+                              breaker->backoff.k > 0;
+    atomic_store_explicit(&breaker->heeds, heeds, memory_order_relaxed);
 }
 
 void hg_breaker_init(struct hg_breaker *breaker, uint64_t reconnect_max_us, uint32_t wanted,
                      uint64_t seed)
 {
-    *breaker = (struct hg_breaker){.wanted = wanted};
-    hg_backoff_init(&breaker->backoff, reconnect_max_us, seed);
+    *breaker = (struct hg_breaker){.wanted = wanted, .target = HG_BREAKER_NO_TARGET};
+    hg_backoff_init(&breaker->backoff, HG_BREAKER_WAIT_US, reconnect_max_us, seed);
+    hg_backoff_init(&breaker->trials, HG_BREAKER_TRIAL_US, HG_BREAKER_TRIAL_MAX_US, seed + 1);
+    hg_backoff_init(&breaker->locals, HG_BREAKER_LOCAL_US, HG_BREAKER_LOCAL_MAX_US, seed + 2);
 }
 
-/* Long enough without a failure: the waits begin small again, and the ramp is over. */
-static void calm_down(struct hg_breaker *breaker, uint64_t now_us)
+static void lift_target(struct hg_breaker *breaker)
 {
-    if (now_us - breaker->failed_at_us < HG_BREAKER_CALM_US)
-        return;
+    set_target(breaker, HG_BREAKER_NO_TARGET);
+    hg_backoff_reset(&breaker->trials);
+}
+
+static void open_it(struct hg_breaker *breaker, enum hg_breaker_reason reason, uint64_t now_us)
+{
+    if (breaker->retry_at_us <= now_us)
+        breaker->retry_at_us = now_us + hg_backoff_next_us(&breaker->backoff);
     breaker->failures = 0;
+    breaker->failing = false;
+    breaker->reason = reason;
+    breaker->unready = reason == HG_BREAKER_UNREADY;
+    lift_target(breaker);
+    set_state(breaker, HG_BREAKER_OPEN);
+}
+
+/* The server has answered something. */
+static void heed_answer(struct hg_breaker *breaker)
+{
+    breaker->failures = breaker->timeouts = 0;
+    breaker->failing = false;
+    breaker->retry_at_us = 0;
     hg_backoff_reset(&breaker->backoff);
+    if (!hg_breaker_may_send(breaker) && !breaker->unready)
+        set_state(breaker, HG_BREAKER_CLOSED);
+}
+
+/* A connect failed, others are live: there can be no more. */
+static void limit(struct hg_breaker *breaker, bool is_trial, uint64_t now_us)
+{
+    bool is_new = hg_breaker_target(breaker) == HG_BREAKER_NO_TARGET;
+    set_target(breaker, breaker->live);
+    if (is_new || is_trial)
+        breaker->trial_at_us = now_us + hg_backoff_next_half_us(&breaker->trials);
     if (hg_breaker_state(breaker) == HG_BREAKER_RAMP)
         set_state(breaker, HG_BREAKER_CLOSED);
 }
 
-static void fail(struct hg_breaker *breaker, bool opens, uint64_t now_us)
+/* Of the connects that were under way together with none live, one has failed and none has come up:
+   when the last of them is over, they are one failure. */
+static void settle_failing(struct hg_breaker *breaker, uint64_t now_us)
 {
-    calm_down(breaker, now_us);
+    if (!breaker->failing || breaker->connecting > 0)
+        return;
+    breaker->failing = false;
     breaker->failures++;
-    breaker->failed_at_us = now_us;
     breaker->retry_at_us = now_us + hg_backoff_next_us(&breaker->backoff);
-    if (opens || breaker->failures >= HG_BREAKER_FAILURES)
-        set_state(breaker, HG_BREAKER_OPEN);
+    if (breaker->failures >= HG_BREAKER_FAILURES)
+        open_it(breaker, HG_BREAKER_CONNECTS, now_us);
 }
 
-/* Must the next connect wait for the outcome of another? */
-static bool waits_for_outcome(const struct hg_breaker *breaker)
+/* The server did not let one connect; false: others are live. */
+static bool fail(struct hg_breaker *breaker, bool refused, bool is_trial, uint64_t now_us)
 {
-    switch (hg_breaker_state(breaker)) {
-    case HG_BREAKER_HALF_OPEN:
-        return true;
-    case HG_BREAKER_RAMP:
-        if (breaker->live + breaker->connecting >= breaker->allowed)
-            return true;
-        return breaker->failures > 0 && breaker->connecting > 0;
-    case HG_BREAKER_CLOSED:
-        return (breaker->failures > 0 || breaker->lost_all) && breaker->connecting > 0;
-    case HG_BREAKER_OPEN:
-        break;
+    if (breaker->live > 0) {
+        limit(breaker, is_trial, now_us);
+        return false;
     }
-    return false;
+    breaker->failing = true;
+    if (refused)
+        open_it(breaker, HG_BREAKER_REFUSED, now_us);
+    else
+        settle_failing(breaker, now_us);
+    return true;
 }
 
-enum hg_breaker_connect hg_breaker_take_connect(struct hg_breaker *breaker, uint64_t now_us)
+/* ---- when ---- */
+
+static uint64_t later(uint64_t a_us, uint64_t b_us)
 {
-    calm_down(breaker, now_us);
-    if (now_us < breaker->retry_at_us || waits_for_outcome(breaker))
-        return HG_BREAKER_WAIT;
-    breaker->connecting++;
-    if (hg_breaker_state(breaker) != HG_BREAKER_OPEN)
-        return HG_BREAKER_CONNECT;
-    set_state(breaker, HG_BREAKER_HALF_OPEN);
-    return HG_BREAKER_PROBE;
+    return a_us > b_us ? a_us : b_us;
+}
+
+/* With nobody to say more of the server, one asks at a time. */
+static uint64_t next_of_none_us(const struct hg_breaker *breaker)
+{
+    bool in_doubt = breaker->failures > 0 || breaker->failing || breaker->lost_all;
+    return in_doubt && breaker->connecting > 0 ? UINT64_MAX : breaker->retry_at_us;
+}
+
+static uint64_t next_beyond_us(const struct hg_breaker *breaker)
+{
+    uint32_t used = breaker->live + breaker->connecting;
+    if (used < hg_breaker_target(breaker))
+        return 0;
+    return breaker->trying ? UINT64_MAX : breaker->trial_at_us;
+}
+
+static uint64_t next_in_pace_us(const struct hg_breaker *breaker)
+{
+    uint32_t oldest = breaker->reconnects % HG_BREAKER_RECONNECTS;
+    if (breaker->owed == 0 || breaker->reconnects < HG_BREAKER_RECONNECTS)
+        return 0;
+    return breaker->reconnects_us[oldest] + SECOND_US;
 }
 
 uint64_t hg_breaker_next_us(const struct hg_breaker *breaker)
 {
-    return waits_for_outcome(breaker) ? UINT64_MAX : breaker->retry_at_us;
+    uint64_t at_us = breaker->local_until_us;
+    enum hg_breaker_state state = hg_breaker_state(breaker);
+    if (state == HG_BREAKER_HALF_OPEN)
+        return UINT64_MAX;
+    if (state == HG_BREAKER_OPEN)
+        return later(at_us, breaker->retry_at_us);
+    if (state == HG_BREAKER_RAMP && breaker->live + breaker->connecting >= breaker->allowed)
+        return UINT64_MAX;
+    at_us = later(at_us, next_in_pace_us(breaker));
+    return later(at_us, breaker->live == 0 ? next_of_none_us(breaker) : next_beyond_us(breaker));
+}
+
+uint32_t hg_breaker_room(const struct hg_breaker *breaker, uint64_t now_us)
+{
+    uint32_t target = hg_breaker_target(breaker), used = breaker->live + breaker->connecting;
+    if (target == HG_BREAKER_NO_TARGET || breaker->live == 0)
+        return UINT32_MAX;
+    if (used < target)
+        return target - used;
+    return !breaker->trying && now_us >= breaker->trial_at_us;
+}
+
+/* ---- events ---- */
+
+static enum hg_breaker_connect take(struct hg_breaker *breaker, uint64_t now_us)
+{
+    breaker->connecting++;
+    if (hg_breaker_state(breaker) == HG_BREAKER_OPEN) {
+        set_state(breaker, HG_BREAKER_HALF_OPEN);
+        return HG_BREAKER_PROBE;
+    }
+    if (breaker->owed > 0) {
+        breaker->reconnects_us[breaker->reconnects % HG_BREAKER_RECONNECTS] = now_us;
+        breaker->reconnects++;
+        breaker->owed--;
+    }
+    /* Its own place is counted already. */
+    if (breaker->live == 0 || breaker->live + breaker->connecting <= hg_breaker_target(breaker))
+        return HG_BREAKER_CONNECT;
+    breaker->trying = true;
+    return HG_BREAKER_TRIAL;
+}
+
+enum hg_breaker_connect hg_breaker_take_connect(struct hg_breaker *breaker, uint64_t now_us)
+{
+    if (now_us - breaker->lost_at_us > SECOND_US)
+        breaker->owed = 0;
+    return now_us < hg_breaker_next_us(breaker) ? HG_BREAKER_WAIT : take(breaker, now_us);
+}
+
+/* A connect is over, whatever came of it; true if it was the probe that is waited for. */
+static bool end_connect(struct hg_breaker *breaker, enum hg_breaker_connect kind)
+{
+    breaker->connecting--;
+    if (kind == HG_BREAKER_TRIAL)
+        breaker->trying = false;
+    return kind == HG_BREAKER_PROBE && hg_breaker_state(breaker) == HG_BREAKER_HALF_OPEN;
+}
+
+static void begin_ramp(struct hg_breaker *breaker, uint64_t now_us)
+{
+    breaker->unready = false;
+    breaker->ramp_at_us = now_us;
+    breaker->allowed = breaker->live;
+    set_state(breaker, HG_BREAKER_RAMP);
 }
 
 void hg_breaker_tell_connected(struct hg_breaker *breaker, enum hg_breaker_connect kind,
-                               uint64_t now_us)
+                               bool proven, uint64_t now_us)
 {
-    breaker->connecting--;
+    bool is_probe = end_connect(breaker, kind);
     breaker->live++;
-    breaker->lost_all = false;
-    if (kind == HG_BREAKER_PROBE) {
-        forget_timeouts(breaker);
-        set_state(breaker, HG_BREAKER_RAMP);
-        breaker->allowed = breaker->live;
+    breaker->lost_all = breaker->failing = false;
+    hg_backoff_reset(&breaker->locals);
+    if (breaker->live > hg_breaker_target(breaker))
+        lift_target(breaker);
+    if (is_probe)
+        begin_ramp(breaker, now_us);
+    if (proven || is_probe)
+        heed_answer(breaker);
+    if (hg_breaker_state(breaker) == HG_BREAKER_RAMP) {
+        if (breaker->live >= breaker->allowed)
+            breaker->allowed = 2 * breaker->live;
+        if (breaker->live >= breaker->wanted)
+            set_state(breaker, HG_BREAKER_CLOSED);
     }
-    if (!hg_breaker_may_send(breaker))
-        return; // was under way when it opened: proves nothing, the probe will
-    calm_down(breaker, now_us);
-    breaker->failures = 0;
-    if (hg_breaker_state(breaker) != HG_BREAKER_RAMP)
-        return;
-    if (breaker->live >= breaker->allowed)
-        breaker->allowed = 2 * breaker->live;
-    if (breaker->live >= breaker->wanted)
-        set_state(breaker, HG_BREAKER_CLOSED);
+    look_at_answers(breaker);
 }
 
-void hg_breaker_tell_failed(struct hg_breaker *breaker, enum hg_breaker_connect kind, bool refused,
+bool hg_breaker_tell_failed(struct hg_breaker *breaker, enum hg_breaker_connect kind, bool refused,
                             uint64_t now_us)
 {
-    bool ramp = hg_breaker_state(breaker) == HG_BREAKER_RAMP;
-    breaker->connecting--;
-    if (kind == HG_BREAKER_PROBE)
-        fail(breaker, true, now_us);
-    else if (hg_breaker_may_send(breaker)) // else: those that failed with it count once
-        fail(breaker, (refused || ramp) && breaker->live == 0, now_us);
-}
-
-void hg_breaker_tell_abandoned(struct hg_breaker *breaker, enum hg_breaker_connect kind)
-{
-    breaker->connecting--;
-    if (kind == HG_BREAKER_PROBE)
+    bool counts = true;
+    if (end_connect(breaker, kind)) {
+        breaker->retry_at_us = now_us + hg_backoff_next_us(&breaker->backoff);
         set_state(breaker, HG_BREAKER_OPEN);
+    } else if (hg_breaker_may_send(breaker)) {
+        counts = fail(breaker, refused, kind == HG_BREAKER_TRIAL, now_us);
+    }
+    look_at_answers(breaker);
+    return counts;
 }
 
-void hg_breaker_tell_lost(struct hg_breaker *breaker, bool failed, uint64_t now_us)
+/* One that says nothing of the server. */
+static void end_in_silence(struct hg_breaker *breaker, enum hg_breaker_connect kind,
+                           uint64_t now_us)
 {
-    bool ramp = hg_breaker_state(breaker) == HG_BREAKER_RAMP;
+    if (end_connect(breaker, kind))
+        set_state(breaker, HG_BREAKER_OPEN);
+    else if (hg_breaker_may_send(breaker))
+        settle_failing(breaker, now_us);
+    look_at_answers(breaker);
+}
+
+void hg_breaker_tell_local(struct hg_breaker *breaker, enum hg_breaker_connect kind,
+                           uint64_t now_us)
+{
+    if (now_us >= breaker->local_until_us)
+        breaker->local_until_us = now_us + hg_backoff_next_half_us(&breaker->locals);
+    end_in_silence(breaker, kind, now_us);
+}
+
+void hg_breaker_tell_abandoned(struct hg_breaker *breaker, enum hg_breaker_connect kind,
+                               uint64_t now_us)
+{
+    end_in_silence(breaker, kind, now_us);
+}
+
+void hg_breaker_tell_lost(struct hg_breaker *breaker, enum hg_breaker_loss loss, uint64_t now_us)
+{
     breaker->live--;
     breaker->lost_all = breaker->live == 0;
-    if (!failed || !hg_breaker_may_send(breaker))
+    if (!hg_breaker_may_send(breaker))
         return;
-    if (now_us - breaker->lost_at_us <= HG_BREAKER_TOGETHER_US && breaker->failures > 0)
-        return;
-    breaker->lost_at_us = now_us;
-    fail(breaker, ramp && breaker->live == 0, now_us);
+    if (loss == HG_BREAKER_UNPROVEN) {
+        fail(breaker, false, false, now_us);
+    } else if (loss == HG_BREAKER_BROKEN &&
+               (breaker->lost_at_us == 0 ||
+                now_us - breaker->lost_at_us > HG_BREAKER_TOGETHER_US)) {
+        breaker->lost_at_us = now_us;
+        breaker->owed++;
+    }
+    look_at_answers(breaker);
 }
 
 void hg_breaker_tell_unready(struct hg_breaker *breaker, uint64_t now_us)
 {
     if (hg_breaker_may_send(breaker))
-        fail(breaker, true, now_us);
-}
-
-/* Moves the window on to the second of now_us. */
-static uint32_t window_at(struct hg_breaker *breaker, uint64_t now_us)
-{
-    uint64_t second = now_us / 1000000;
-    for (int i = 0; i < HG_BREAKER_WINDOW_S && breaker->second < second; i++) {
-        breaker->second++;
-        breaker->sent[breaker->second % HG_BREAKER_WINDOW_S] = 0;
-        breaker->timeouts[breaker->second % HG_BREAKER_WINDOW_S] = 0;
-    }
-    if (breaker->second < second)
-        breaker->second = second; // all were cleared
-    return (uint32_t)(breaker->second % HG_BREAKER_WINDOW_S);
-}
-
-void hg_breaker_tell_sent(struct hg_breaker *breaker, uint32_t n, uint64_t now_us)
-{
-    calm_down(breaker, now_us);
-    breaker->sent[window_at(breaker, now_us)] += n;
+        open_it(breaker, HG_BREAKER_UNREADY, now_us);
+    look_at_answers(breaker);
 }
 
 void hg_breaker_tell_answered(struct hg_breaker *breaker)
 {
-    atomic_store_explicit(&breaker->suspect, 0, memory_order_relaxed);
+    heed_answer(breaker);
+    look_at_answers(breaker);
 }
 
 static uint32_t distinct_keys(const struct hg_breaker *breaker)
@@ -176,25 +306,19 @@ static uint32_t distinct_keys(const struct hg_breaker *breaker)
     return distinct;
 }
 
-bool hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, bool silent,
+void hg_breaker_tell_timeout(struct hg_breaker *breaker, uint64_t key_hash, bool silent,
                              uint64_t now_us)
 {
-    uint32_t at = window_at(breaker, now_us);
-    uint32_t streak = atomic_load_explicit(&breaker->suspect, memory_order_relaxed);
-    uint64_t sent = 0, timeouts = 0;
+    breaker->keys[breaker->timeouts++ % HG_BREAKER_TIMEOUTS] = key_hash;
+    if (silent && hg_breaker_may_send(breaker) && breaker->timeouts >= HG_BREAKER_TIMEOUTS &&
+        distinct_keys(breaker) >= HG_BREAKER_KEYS)
+        open_it(breaker, HG_BREAKER_SILENT, now_us);
+    look_at_answers(breaker);
+}
 
-    breaker->timeouts[at]++;
-    breaker->keys[streak % HG_BREAKER_TIMEOUTS] = key_hash;
-    atomic_store_explicit(&breaker->suspect, ++streak, memory_order_relaxed);
-    if (!hg_breaker_may_send(breaker) || streak < HG_BREAKER_TIMEOUTS)
-        return false;
-    for (int i = 0; i < HG_BREAKER_WINDOW_S; i++) {
-        sent += breaker->sent[i];
-        timeouts += breaker->timeouts[i];
-    }
-    if (timeouts < HG_BREAKER_TIMEOUTS || (!silent && 2 * timeouts < sent) ||
-        distinct_keys(breaker) < HG_BREAKER_KEYS)
-        return false;
-    fail(breaker, true, now_us);
-    return true;
+void hg_breaker_tell_time(struct hg_breaker *breaker, uint64_t now_us)
+{
+    if (hg_breaker_state(breaker) == HG_BREAKER_RAMP &&
+        now_us - breaker->ramp_at_us >= HG_BREAKER_RAMP_US)
+        set_state(breaker, HG_BREAKER_CLOSED);
 }

@@ -40,6 +40,7 @@ libcore_a_SOURCES += src/core/leaseplan.c
 libcore_a_SOURCES += src/core/leaseplan.h
 libcore_a_SOURCES += src/core/loginguard.c
 libcore_a_SOURCES += src/core/loginguard.h
+libcore_a_SOURCES += src/core/notice.h
 libcore_a_SOURCES += src/core/probe.c
 libcore_a_SOURCES += src/core/probe.h
 libcore_a_SOURCES += src/core/probe_adaptive.c

@@ -210,7 +210,7 @@ bool poolsim_move(struct poolsim *sim, struct poolsim_conn *conn, uint32_t db)
     if (!take_connect(sim, &kind))
         return false;
     if (sim->setup.breaker)
-        hg_breaker_tell_lost(&sim->breaker, false, sim->now_us);
+        hg_breaker_tell_lost(&sim->breaker, HG_BREAKER_ENDED, sim->now_us);
     uint64_t us = poolsim_draw(&sim->disconnect_prng, &sim->setup.disconnect);
     slot->kind = kind;
     sim->counts.moves++;
@@ -222,7 +222,7 @@ void poolsim_close(struct poolsim *sim, struct poolsim_conn *conn)
 {
     struct poolsim_slot *slot = slot_of(sim, conn, "a close of a connection that is not idle");
     if (sim->setup.breaker)
-        hg_breaker_tell_lost(&sim->breaker, false, sim->now_us);
+        hg_breaker_tell_lost(&sim->breaker, HG_BREAKER_ENDED, sim->now_us);
     sim->counts.closes++;
     begin(sim, slot, conn->db, POOLSIM_CLOSING,
           poolsim_draw(&sim->disconnect_prng, &sim->setup.disconnect));

@@ -59,7 +59,7 @@ struct poolsim {
     struct hg_prng connect_prng, disconnect_prng, fail_prng;
     uint32_t fail_first;
     struct hg_breaker breaker;
-    bool probe_due, was_open;
+    bool probe_due;
     struct poolsim_counts counts;
     void (*on_begin)(void *arg, const struct poolsim_conn *conn, enum poolsim_state state,
                      uint32_t db);

@@ -139,9 +139,9 @@ static void come_up(struct poolsim *sim, struct poolsim_slot *slot)
         return;
     }
     if (sim->setup.breaker)
-        hg_breaker_tell_connected(&sim->breaker, slot->kind, sim->now_us);
+        hg_breaker_tell_connected(&sim->breaker, slot->kind, true, sim->now_us);
     if (slot->probe) {
-        hg_breaker_tell_lost(&sim->breaker, false, sim->now_us);
+        hg_breaker_tell_lost(&sim->breaker, HG_BREAKER_ENDED, sim->now_us);
         sim->probes--;
         sim->count--;
         slot->conn.state = POOLSIM_NONE;
@@ -156,7 +156,9 @@ static void lose(struct poolsim *sim, struct poolsim_slot *slot)
 {
     sim->counts.losses++;
     if (sim->setup.breaker)
-        hg_breaker_tell_lost(&sim->breaker, slot->conn.load > 0, sim->now_us);
+        hg_breaker_tell_lost(&sim->breaker,
+                             slot->conn.load > 0 ? HG_BREAKER_BROKEN : HG_BREAKER_ENDED,
+                             sim->now_us);
     while (slot->line.first != POOLSIM_NIL) {
         uint32_t query = slot->line.first;
         poolsim_part(sim, &slot->line, query);
@@ -224,24 +226,11 @@ static void probe(struct poolsim *sim)
                  ++slot->turn);
 }
 
-static void lose_all(struct poolsim *sim)
-{
-    for (uint32_t i = 0; i <= sim->setup.conf.capacity; i++)
-        if (sim->slots[i].conn.state == POOLSIM_UP)
-            lose(sim, &sim->slots[i]);
-}
-
-/* What the breaker asks of its driver: when it opens, nothing stays and nobody waits. */
+/* What the breaker asks of its driver: while it is open, nobody waits. It opens with nothing live. */
 static void look_at_breaker(struct poolsim *sim)
 {
-    bool may_send = hg_breaker_may_send(&sim->breaker);
-    if (sim->was_open && !may_send)
+    if (!hg_breaker_may_send(&sim->breaker))
         refuse_waiting(sim);
-    else if (!may_send) {
-        lose_all(sim);
-        refuse_waiting(sim);
-    }
-    sim->was_open = !may_send;
     if (hg_breaker_state(&sim->breaker) == HG_BREAKER_OPEN && !sim->probe_due) {
         uint64_t at_us = hg_breaker_next_us(&sim->breaker);
         if (at_us <= sim->now_us)

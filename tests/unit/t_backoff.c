@@ -14,7 +14,7 @@ static void test_waits_are_uniform_up_to_a_doubling_bound(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 4000; seed++) {
         struct hg_backoff backoff;
-        hg_backoff_init(&backoff, 1000000, seed);
+        hg_backoff_init(&backoff, 50000, 1000000, seed);
         for (int k = 0; k < 8; k++) {
             uint64_t wait = hg_backoff_next_us(&backoff);
             sums[k] += wait;
@@ -28,18 +28,39 @@ static void test_waits_are_uniform_up_to_a_doubling_bound(void **state)
     }
 }
 
+/* Half jitter: never less than half of the bound. */
+static void test_half_jitter(void **state)
+{
+    uint64_t sums[4] = {0};
+    (void)state;
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        struct hg_backoff backoff;
+        hg_backoff_init(&backoff, 200000, 1000000, seed);
+        for (int k = 0; k < 4; k++) {
+            uint64_t bound = k < 3 ? 200000u << k : 1000000, wait;
+            wait = hg_backoff_next_half_us(&backoff);
+            assert_in_range(wait, bound / 2, bound);
+            sums[k] += wait;
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        uint64_t bound = k < 3 ? 200000u << k : 1000000;
+        assert_in_range(sums[k] / 4000, bound * 73 / 100, bound * 77 / 100);
+    }
+}
+
 static void test_reset_and_endless_failures(void **state)
 {
     struct hg_backoff backoff;
     (void)state;
-    hg_backoff_init(&backoff, 200000, 1);
+    hg_backoff_init(&backoff, 50000, 200000, 1);
     for (int i = 0; i < 1000; i++)
         assert_true(hg_backoff_next_us(&backoff) <= 200000);
     hg_backoff_reset(&backoff);
     assert_true(hg_backoff_next_us(&backoff) <= 50000);
-    hg_backoff_init(&backoff, 0, 1);
+    hg_backoff_init(&backoff, 50000, 0, 1);
     assert_int_equal(hg_backoff_next_us(&backoff), 0);
-    hg_backoff_init(&backoff, UINT64_MAX, 1);
+    hg_backoff_init(&backoff, 50000, UINT64_MAX, 1);
     for (int i = 0; i < 100; i++)
         (void)hg_backoff_next_us(&backoff);
 }
@@ -49,9 +70,9 @@ static void test_seeds(void **state)
     struct hg_backoff a, b, c;
     int differs = 0;
     (void)state;
-    hg_backoff_init(&a, 1000000, 7);
-    hg_backoff_init(&b, 1000000, 7);
-    hg_backoff_init(&c, 1000000, 8);
+    hg_backoff_init(&a, 50000, 1000000, 7);
+    hg_backoff_init(&b, 50000, 1000000, 7);
+    hg_backoff_init(&c, 50000, 1000000, 8);
     for (int i = 0; i < 10; i++) {
         uint64_t wait = hg_backoff_next_us(&a);
         assert_true(wait == hg_backoff_next_us(&b));
@@ -119,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_are_uniform_up_to_a_doubling_bound),
+        cmocka_unit_test(test_half_jitter),
         cmocka_unit_test(test_reset_and_endless_failures),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_prng_below),
