@@ -143,6 +143,11 @@ static bool cut(struct fake *fake, int conn)
     c->have -= HEAD + body;
     memmove(c->in, c->in + HEAD + body, c->have);
     c->count++;
+    if (r->opcode == HG_OPCODE_NOOP && !fake->keeps_noops) {
+        fake_obey(fake, r);
+        fake->count--;
+        return true;
+    }
     if (fake->automatic || (fake->lets_in && r->opcode == HG_OPCODE_SASL_AUTH))
         fake_obey(fake, r);
     return true;

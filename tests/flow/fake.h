@@ -45,6 +45,7 @@ struct fake {
     char address[128];
     bool automatic;          /* answers every request as a memcached would that has every key */
     bool lets_in;            /* so it does logins, though it is not automatic */
+    bool keeps_noops;        /* they are requests like others; else answered at once, not kept */
     char refused[FAKE_USER]; /* this user is not let in */
     bool one_login;          /* a second login on a connection is refused */
     struct fake_conn conns[FAKE_CONNS];

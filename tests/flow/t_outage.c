@@ -108,6 +108,7 @@ static void t_gone_and_back(void **state)
     /* Beyond all patience: no time-out is waited for. */
     s.conf.times.connect_timeout_ms = s.conf.times.queue_timeout_ms =
         2 * PATIENCE_US / 1000 * (uint32_t)bench_scale();
+    s.fake.keeps_noops = true;
     solo_start(&s, 4);
     solo_warm_up(&s);
     fake_stop(&s.fake);
@@ -232,7 +233,7 @@ static void t_nonsense_costs_a_connection_not_the_server(void **state)
     assert_int_equal(a.result.fault, HG_FAULT_LOST);
     assert_int_equal(b.result.fault, HG_FAULT_LOST);
     assert_int_equal(solo_stat(&s, HG_UPSTREAM_BAD_REPLIES), 1);
-    s.fake.automatic = true;
+    s.fake.automatic = s.fake.keeps_noops = true;
     size_t before = s.fake.count;
     solo_ask(&s, &next, "next");
     BENCH_UNTIL(&s.bench, next.done == 1);
@@ -293,6 +294,7 @@ static void t_probe_is_handed_on(void **state)
     solo_init(&s, 2);
     solo_start(&s, 4);
     solo_warm_up(&s);
+    s.fake.keeps_noops = true;
     fake_stop(&s.fake);
     struct note note;
     solo_ask(&s, &note, "k");

@@ -381,7 +381,7 @@ static void t_says_nothing_of_the_server(void **state)
     }
     assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_TIMEOUTS), 30);
     assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_DISCONNECTS), 30);
-    assert_int_equal(hg_breaker_is_suspect(&c.solo.shared->servers[0].breaker), false);
+    assert_int_equal(hg_breaker_heeds(&c.solo.shared->servers[0].breaker), false);
     crowd_ask(&c, 0, &other, "other");
     crowd_settle(&c);
     crowd_answer(&c, "other");
