@@ -386,6 +386,23 @@ uint32_t hg_domain_pending(const struct hg_domain *domain)
     return n;
 }
 
+bool hg_domain_starves(const struct hg_domain *domain)
+{
+    return domain->waiting_count > 0 && domain->up_count == 0 &&
+           hg_server_may_send(domain->server) &&
+           hg_server_room(domain->server, domain->hub->loop->now_us) == 0;
+}
+
+void hg_domain_send_away(struct hg_domain *domain)
+{
+    if (domain->waiting_count == 0 || domain->up_count > 0)
+        return;
+    HG_LIST_EACH(node, &domain->listed)
+    {
+        hg_pool_send_away(hg_pool_of_node(node));
+    }
+}
+
 uint32_t hg_domain_waiting(const struct hg_domain *domain)
 {
     return domain->waiting_count;

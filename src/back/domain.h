@@ -95,6 +95,13 @@ bool hg_domain_tick(struct hg_domain *domain, uint64_t now_us);
 uint32_t hg_domain_pending(const struct hg_domain *domain);
 uint32_t hg_domain_waiting(const struct hg_domain *domain);
 
+/* Do calls wait though the worker has no connection, and may make none: the server takes no more
+   than others have? */
+bool hg_domain_starves(const struct hg_domain *domain);
+/* Lets calls that wait for no connection there is come again: the store has another way for them.
+ */
+void hg_domain_send_away(struct hg_domain *domain);
+
 /* ---- for its pools ---- */
 
 /* The planner is to know the pool. */

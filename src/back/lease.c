@@ -32,14 +32,9 @@ static bool change(struct hg_lease_part *part, uint64_t *was, uint64_t is)
                                                  memory_order_relaxed);
 }
 
-static uint32_t owner_of(const struct hg_lease *lease)
-{
-    return atomic_load_explicit(&lease->owner, memory_order_relaxed);
-}
-
 static bool may_have(const struct hg_lease *lease, uint32_t worker)
 {
-    uint32_t owner = owner_of(lease);
+    uint32_t owner = hg_lease_owner(lease);
     return owner == HG_LEASEPLAN_NOBODY || owner == worker;
 }
 
@@ -112,7 +107,7 @@ void hg_lease_open(struct hg_lease *lease, uint32_t worker, uint64_t now_us)
     atomic_store_explicit(&part->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&part->wanted, 0, memory_order_relaxed);
     atomic_store_explicit(&part->life, HG_LEASEPLAN_ALIVE, memory_order_relaxed);
-    uint32_t owner = owner_of(lease), want = 0;
+    uint32_t owner = hg_lease_owner(lease), want = 0;
     if (owner == HG_LEASEPLAN_NOBODY)
         want = hg_leaseplan_part(lease->limit, lease->count, worker);
     else if (owner == worker)
@@ -134,7 +129,7 @@ void hg_lease_close(struct hg_lease *lease, uint32_t worker)
 static uint32_t count_unborn(const struct hg_lease *lease)
 {
     uint32_t n = 0;
-    if (owner_of(lease) != HG_LEASEPLAN_NOBODY)
+    if (hg_lease_owner(lease) != HG_LEASEPLAN_NOBODY)
         return 0;
     for (uint32_t w = 0; w < lease->count; w++)
         n += atomic_load_explicit(&lease->parts[w].life, memory_order_relaxed) ==
@@ -146,7 +141,7 @@ static uint32_t count_unborn(const struct hg_lease *lease)
 static bool take_at_once(struct hg_lease *lease, uint32_t worker)
 {
     struct hg_lease_part *part = &lease->parts[worker];
-    uint32_t part_units = owner_of(lease) == worker
+    uint32_t part_units = hg_lease_owner(lease) == worker
                               ? lease->limit
                               : hg_leaseplan_part(lease->limit, lease->count, worker);
     if (part->yield > 0 || !may_have(lease, worker) || units_in(word_of(part)) >= part_units)
@@ -214,7 +209,7 @@ static void plan(struct hg_lease *lease, uint32_t me, uint32_t wanted)
     struct hg_lease_part *part = &lease->parts[me];
     look(lease, workers);
     workers[me].wanted = wanted; /* as of now: what is unused may be taken at once */
-    hg_leaseplan_fill(workers, lease->count, lease->limit, owner_of(lease));
+    hg_leaseplan_fill(workers, lease->count, lease->limit, hg_lease_owner(lease));
     hg_leaseplan_decide(workers, lease->count,
                         atomic_load_explicit(&lease->unowned, memory_order_relaxed), me, &plan);
     part->yield = plan.yield;
@@ -242,7 +237,15 @@ bool hg_lease_tick(struct hg_lease *lease, uint32_t worker, uint32_t wanted, uin
     return wanted > 0 || part->yield > 0;
 }
 
-void hg_lease_set_owner(struct hg_lease *lease, uint32_t owner)
+void hg_lease_claim(struct hg_lease *lease, uint32_t owner)
 {
-    atomic_store_explicit(&lease->owner, owner, memory_order_relaxed);
+    uint32_t was = HG_LEASEPLAN_NOBODY;
+    (void)atomic_compare_exchange_strong_explicit(&lease->owner, &was, owner, memory_order_relaxed,
+                                                  memory_order_relaxed);
+}
+
+void hg_lease_unclaim(struct hg_lease *lease, uint32_t owner)
+{
+    (void)atomic_compare_exchange_strong_explicit(&lease->owner, &owner, HG_LEASEPLAN_NOBODY,
+                                                  memory_order_relaxed, memory_order_relaxed);
 }

@@ -72,9 +72,16 @@ uint32_t hg_lease_capacity(const struct hg_lease *lease, uint32_t worker);
 bool hg_lease_tick(struct hg_lease *lease, uint32_t worker, uint32_t wanted, uint32_t idle,
                    uint64_t now_us);
 
-/* From now on `owner` alone may have units, for good: the others' capacity is 0. Any thread, any
-   number of times, with the same owner. */
-void hg_lease_set_owner(struct hg_lease *lease, uint32_t owner);
+/* From now on `owner` alone may have units, unless there is an owner already: the others' capacity
+   is 0. Any thread. */
+void hg_lease_claim(struct hg_lease *lease, uint32_t owner);
+/* `owner`, if it is that, is no longer: all may have units again. Any thread. */
+void hg_lease_unclaim(struct hg_lease *lease, uint32_t owner);
+/* The owner, or HG_LEASEPLAN_NOBODY. Any thread. */
+static inline uint32_t hg_lease_owner(const struct hg_lease *lease)
+{
+    return atomic_load_explicit(&lease->owner, memory_order_relaxed);
+}
 
 /* Units that a worker has, and those of them that it holds; for statistics and tests. */
 static inline uint32_t hg_lease_units(const struct hg_lease *lease, uint32_t worker)

@@ -398,6 +398,18 @@ void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault)
     }
 }
 
+void hg_pool_send_away(struct hg_pool *pool)
+{
+    struct hg_list old, *node;
+    hg_list_init(&old);
+    hg_list_splice(&old, &pool->waiting);
+    while ((node = hg_list_first(&old)) != NULL) {
+        struct hg_call *call = call_at(node);
+        leave_line(pool, call);
+        call->on_room(call);
+    }
+}
+
 void hg_pool_unbind(struct hg_pool *pool, const struct hg_link *link)
 {
     HG_LIST_EACH(node, &pool->waiting)

@@ -67,6 +67,8 @@ void hg_pool_tick_slow(struct hg_pool *pool, uint64_t now_us);
 
 /* Answers a call that is on no link and in no line. */
 enum hg_submit hg_pool_refuse(struct hg_pool *pool, struct hg_call *call, enum hg_fault fault);
+/* Lets all calls that wait come again. */
+void hg_pool_send_away(struct hg_pool *pool);
 /* Answers all calls that wait. */
 void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault);
 /* No waiting call needs this link any more. */

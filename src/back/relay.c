@@ -37,7 +37,7 @@ static struct hg_call *take_call(struct hg_relay_item *item)
 /* The owner still has the item: it need not do anything for it any more. */
 static void forget(struct hg_relay *relay, struct hg_relay_item *item)
 {
-    struct hg_relay_port *owner = relay->ports[lane_of(relay, item)->owner];
+    struct hg_relay_port *owner = relay->ports[item->owner];
     atomic_store_explicit(&item->forgotten, true, memory_order_relaxed);
     if (owner != NULL)
         atomic_fetch_add_explicit(&owner->forgotten, 1, memory_order_release);
@@ -147,6 +147,7 @@ static enum hg_submit post_later(struct hg_relay_lane *lane, struct hg_call *cal
         after->refs++;
     }
     item->call = call;
+    item->owner = lane->owner;
     item->expire_us = now_us + conf->queue_timeout_us + conf->link.timeout_us;
     if (call->deadline_us != 0 && call->deadline_us < item->expire_us)
         item->expire_us = call->deadline_us;
@@ -228,7 +229,8 @@ static void on_wake(struct hg_hub_wake *wake)
     struct hg_relay_lane *lane = HG_CONTAINER_OF(wake, struct hg_relay_lane, wake);
     bool gone;
     struct hg_list *node;
-    if (port_of(lane->relay, lane->owner, &gone) == NULL && !gone)
+    if (hg_relay_is_away(lane->relay, lane->server) &&
+        port_of(lane->relay, lane->owner, &gone) == NULL && !gone)
         return; /* the tick looks for it */
     uint32_t budget = HG_RELAY_AWAY;
     while (budget-- > 0 && lane->away < HG_RELAY_AWAY &&
@@ -267,10 +269,12 @@ enum hg_submit hg_relay_submit(struct hg_relay *relay, uint32_t server, struct h
         return refuse(lane, call, HG_FAULT_DOWN, HG_UPSTREAM_REFUSED_DOWN);
     if (HG_UNLIKELY(after != NULL && after->place.store == call->place.store)) {
         behind = after->place.relayed && after->place.waiting;
-        if (after->place.relayed && after->place.pending) {
+        bool away = hg_relay_is_away(relay, server);
+        if (away && after->place.relayed && after->place.pending &&
+            ((struct hg_relay_item *)after->place.extra)->owner == lane->owner) {
             earlier = after->place.extra;
-        } else if (!behind && (after->place.pending || after->place.waiting)) {
-            /* On a connection of our own, from before there was an owner. */
+        } else if (!(behind && away) && (after->place.pending || after->place.waiting)) {
+            /* On a connection of our own, from before there was an owner, or with another one. */
             if (hg_tie_behind(&remote->ties, call, call->after))
                 return HG_SUBMIT_WAIT;
             return hg_remote_refuse(call, HG_FAULT_MEMORY, HG_SPAN_NONE, NULL);
@@ -296,6 +300,82 @@ void hg_relay_cancel(struct hg_relay *relay, struct hg_call *call)
     struct hg_relay_item *item = call->place.extra;
     (void)take_call(item);
     forget(relay, item);
+}
+
+/* ---- owners ---- */
+
+static struct hg_lease *lease_of(const struct hg_relay_lane *lane)
+{
+    return &lane->relay->remote->shared->servers[lane->server].lease;
+}
+
+/* The server is ours to connect to again. */
+static void come_back(struct hg_relay_lane *lane)
+{
+    struct hg_remote *remote = lane->relay->remote;
+    struct hg_domain *domain = &remote->domains[lane->server];
+    if (!lane->retiring)
+        hg_lease_open(lease_of(lane), remote->worker, remote->hub.loop->now_us);
+    lane->retiring = false;
+    if (!remote->draining)
+        hg_domain_resume(domain);
+    hg_domain_heed_lease(domain);
+}
+
+/* Takes notice of who owns the server now. */
+static void look_at_owner(struct hg_relay_lane *lane)
+{
+    struct hg_relay *relay = lane->relay;
+    uint32_t owner = hg_lease_owner(lease_of(lane));
+    if (HG_LIKELY(owner == lane->owner))
+        return;
+    bool was_away = hg_relay_is_away(relay, lane->server);
+    lane->owner = owner;
+    bool is_away = hg_relay_is_away(relay, lane->server);
+    if (is_away && !was_away) {
+        lane->retiring = true;
+        relay->remote->relayed = true;
+        hg_remote_get_busy(relay->remote);
+    } else if (was_away && !is_away) {
+        come_back(lane);
+    }
+    wake_later(lane);
+}
+
+/* The worker with most connections to the server, or HG_LEASEPLAN_NOBODY. */
+static uint32_t fullest(const struct hg_server *server)
+{
+    uint32_t best = HG_LEASEPLAN_NOBODY;
+    uint64_t most = 0;
+    for (uint32_t w = 0; w < server->workers; w++) {
+        uint64_t up = hg_counter_get(&server->counters[w].values[HG_UPSTREAM_CONNECTIONS]);
+        if (up > most) {
+            best = w;
+            most = up;
+        }
+    }
+    return best;
+}
+
+/* Of a server that takes no more connections: gives it an owner while calls of ours wait that have
+   none to wait for, and, if we are the owner, ends that when it has taken all for long enough. */
+static void claim(struct hg_relay_lane *lane, uint64_t now_us)
+{
+    struct hg_relay *relay = lane->relay;
+    struct hg_server *server = &relay->remote->shared->servers[lane->server];
+    uint64_t limited_us = hg_server_limited_us(server, now_us);
+    if (HG_LIKELY(limited_us == 0) || relay->all)
+        return;
+    if (lane->owner == relay->worker && now_us >= limited_us + HG_RELAY_LIFTED_US) {
+        hg_lease_unclaim(&server->lease, relay->worker);
+        return;
+    }
+    if (lane->owner != HG_LEASEPLAN_NOBODY ||
+        !hg_domain_starves(&relay->remote->domains[lane->server]))
+        return;
+    uint32_t owner = fullest(server);
+    if (owner != HG_LEASEPLAN_NOBODY)
+        hg_lease_claim(&server->lease, owner);
 }
 
 /* ---- ticks ---- */
@@ -357,6 +437,7 @@ static void retire(struct hg_relay_lane *lane)
     struct hg_remote *remote = lane->relay->remote;
     struct hg_domain *domain = &remote->domains[lane->server];
     struct hg_lease *lease = &domain->server->lease;
+    hg_domain_send_away(domain);
     if (hg_domain_waiting(domain) > 0)
         return;
     hg_domain_drain(domain);
@@ -388,15 +469,16 @@ bool hg_relay_tick(struct hg_relay *relay, uint64_t now_us)
 {
     if (relay->port == NULL)
         return false;
+    for (uint32_t i = 0; i < relay->lane_count; i++)
+        claim(&relay->lanes[i], now_us);
     hg_relay_look(relay);
     hg_relay_sweep_guests(relay);
     bool busy = !hg_list_empty(&relay->guests);
     bool summon = now_us - relay->looked_us >= LOOK_US;
-    if (!relay->on)
-        return busy;
     for (uint32_t i = 0; i < relay->lane_count; i++) {
         struct hg_relay_lane *lane = &relay->lanes[i];
-        if (!hg_relay_is_away(relay, i))
+        bool away = hg_relay_is_away(relay, i);
+        if (!away && lane->away == 0 && lane->waiting_count == 0)
             continue;
         if (now_us >= lane->expire_us)
             expire_items(lane, now_us);
@@ -404,7 +486,9 @@ bool hg_relay_tick(struct hg_relay *relay, uint64_t now_us)
             expire_waiting(lane, now_us);
         if (lane->retiring)
             retire(lane);
-        bool found = look_for_owner(lane, summon);
+        if (!away)
+            wake_later(lane);
+        bool found = !away || look_for_owner(lane, summon);
         busy |= !found || lane->away > 0 || lane->waiting_count > 0 || lane->retiring;
     }
     if (summon)
@@ -437,31 +521,30 @@ void hg_relay_grow(struct hg_relay *relay)
         struct hg_relay_lane *lane = &relay->lanes[relay->lane_count];
         lane->relay = relay;
         lane->server = relay->lane_count;
-        lane->owner = lane->server % relay->workers;
+        lane->owner = HG_LEASEPLAN_NOBODY;
         lane->expire_us = lane->waiting_end_us = UINT64_MAX;
         hg_list_init(&lane->items);
         hg_list_init(&lane->waiting);
         hg_hub_wake_init(&lane->wake, on_wake);
-        if (!relay->on)
-            continue;
-        hg_lease_set_owner(&relay->remote->shared->servers[lane->server].lease, lane->owner);
-        lane->retiring = hg_relay_is_away(relay, lane->server);
+        if (relay->all)
+            hg_lease_claim(lease_of(lane), lane->server % relay->workers);
+        look_at_owner(lane);
     }
 }
 
 void hg_relay_look(struct hg_relay *relay)
 {
     const struct hg_upstream_shared *shared = relay->remote->shared;
-    if (relay->on || relay->port == NULL)
+    if (relay->port == NULL)
         return;
     uint64_t blocks = hg_identities_count(&shared->identities);
-    if (shared->conf.pool_max_connections >= 2 * blocks * relay->workers)
-        return;
-    relay->on = true;
-    relay->lane_count = 0;
-    hg_relay_grow(relay);
-    relay->remote->relayed = true;
-    hg_remote_get_busy(relay->remote);
+    if (!relay->all && shared->conf.pool_max_connections < 2 * blocks * relay->workers) {
+        relay->all = true;
+        for (uint32_t i = 0; i < relay->lane_count; i++)
+            hg_lease_claim(lease_of(&relay->lanes[i]), i % relay->workers);
+    }
+    for (uint32_t i = 0; i < relay->lane_count; i++)
+        look_at_owner(&relay->lanes[i]);
 }
 
 static void free_tables(struct hg_relay *relay)

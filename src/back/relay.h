@@ -9,6 +9,10 @@
 // connections, one worker (the server's number modulo the workers) has all of them, and the others
 // post their calls to it. Its pools and the planner then see all demand in one place. That follows
 // from the configuration and from the number of identities, which only grows: once so, it stays so.
+// It is also done with a server that takes no more connections (core/breaker), as soon as calls of
+// a worker wait that has none: then the worker with most of them becomes the owner, and ceases to
+// be when the server has taken what was asked of it for HG_RELAY_LIFTED_US.
+//
 // A worker looks when its timer fires and when it begins to be busy, not for each call. From then
 // on it sends nothing new to servers that are not its own: what waits or is under way there is
 // finished, then the connections are closed and their leases (lease.h) end. Calls that must come
@@ -37,9 +41,12 @@
 #include "back/relay_port.h"
 #include "back/store.h"
 #include "base/attr.h"
+#include "core/leaseplan.h"
 
 /* As many as 16 clients submit in a turn. */
 #define HG_RELAY_AWAY 1024
+
+#define HG_RELAY_LIFTED_US 60000000u
 
 struct hg_remote;
 
@@ -47,7 +54,7 @@ struct hg_remote;
 struct hg_relay_lane {
     struct hg_relay *relay;
     uint32_t server;
-    uint32_t owner;         /* worker */
+    uint32_t owner;         /* worker, or HG_LEASEPLAN_NOBODY */
     uint32_t away;          /* items */
     bool retiring;          /* our own connections are not yet closed */
     struct hg_list items;   /* away, by hg_relay_item.node, in the order of posting */
@@ -70,7 +77,7 @@ struct hg_relay_batch {
 struct hg_relay {
     struct hg_remote *remote;
     struct hg_relay_port *port; /* NULL: there is no other worker */
-    bool on;                    /* servers have owners */
+    bool all;                   /* every server has an owner, for good */
     uint32_t worker;
     uint32_t lane_count;
     struct hg_relay_lane *lanes; /* by server */
@@ -101,10 +108,22 @@ void hg_relay_grow(struct hg_relay *relay);
 /* Is this server's owner another worker? */
 static inline bool hg_relay_is_away(const struct hg_relay *relay, uint32_t server)
 {
-    return relay->on && relay->lanes[server].owner != relay->worker;
+    uint32_t owner = relay->lanes[server].owner;
+    return owner != relay->worker && owner != HG_LEASEPLAN_NOBODY;
 }
 
-/* As the store's, for a server that is another worker's. */
+/* Does a call that goes there concern the relay: is it another worker's, or one that follows such a
+   call? */
+static inline bool hg_relay_takes(const struct hg_relay *relay, uint32_t server,
+                                  const struct hg_call *call)
+{
+    const struct hg_call *after = call->after;
+    return hg_relay_is_away(relay, server) ||
+           (after != NULL && after->place.store == call->place.store && after->place.relayed &&
+            (after->place.pending || after->place.waiting));
+}
+
+/* As the store's, for a call that hg_relay_takes. */
 enum hg_submit hg_relay_submit(struct hg_relay *relay, uint32_t server, struct hg_call *call);
 /* Of a call that is `relayed`. */
 void hg_relay_cancel(struct hg_relay *relay, struct hg_call *call);

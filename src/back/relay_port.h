@@ -40,6 +40,7 @@ struct hg_relay_item {
     _Atomic bool forgotten; /* its client has gone */
     /* home's own */
     struct hg_list node;         /* hg_relay_lane.items */
+    uint32_t owner;              /* the worker that it was sent to */
     struct hg_call *call;        /* NULL: answered already, or forgotten */
     struct hg_relay_item *after; /* must not be reused before this one is */
     uint32_t refs;               /* itself, and the item that comes after it */

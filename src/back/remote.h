@@ -86,7 +86,7 @@ static inline enum hg_submit hg_remote_submit(struct hg_remote *remote, uint32_t
     call->place.store = &remote->base;
     if (HG_UNLIKELY(!remote->busy))
         hg_remote_get_busy(remote);
-    if (HG_UNLIKELY(remote->relayed) && hg_relay_is_away(&remote->relay, server))
+    if (HG_UNLIKELY(remote->relayed) && hg_relay_takes(&remote->relay, server, call))
         return hg_relay_submit(&remote->relay, server, call);
     return hg_domain_submit(&remote->domains[server], call);
 }

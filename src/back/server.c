@@ -311,6 +311,13 @@ void hg_server_tell_time(struct hg_server *server, uint32_t worker, uint64_t now
     leave(server, worker, was, now_us);
 }
 
+uint64_t hg_server_limited_us(struct hg_server *server, uint64_t now_us)
+{
+    if (HG_UNLIKELY(hg_breaker_target(&server->breaker) != HG_BREAKER_NO_TARGET))
+        atomic_store_explicit(&server->limited_us, now_us, memory_order_relaxed);
+    return atomic_load_explicit(&server->limited_us, memory_order_relaxed);
+}
+
 uint32_t hg_server_room(struct hg_server *server, uint64_t now_us)
 {
     if (HG_LIKELY(hg_breaker_target(&server->breaker) == HG_BREAKER_NO_TARGET))

@@ -42,11 +42,12 @@ struct hg_server {
     uint16_t default_port;
     pthread_mutex_t lock;
     struct hg_notice notices[HG_SERVER_NOTICES]; /* under the lock */
-    int local_error;                             /* the last one, -errno; under the lock */
-    uint64_t local_errors_told_us;               /* when that was last logged; under the lock */
-    struct hg_addrs addrs;                       /* under the lock */
-    uint64_t resolved_us;                        /* when they were found; under the lock */
-    char last_error[HG_SERVER_ERROR_BYTES];      /* under the lock */
+    _Atomic uint64_t limited_us;            /* when it last took no more connections; 0: never */
+    int local_error;                        /* the last one, -errno; under the lock */
+    uint64_t local_errors_told_us;          /* when that was last logged; under the lock */
+    struct hg_addrs addrs;                  /* under the lock */
+    uint64_t resolved_us;                   /* when they were found; under the lock */
+    char last_error[HG_SERVER_ERROR_BYTES]; /* under the lock */
     _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
     struct hg_upstream_counters *counters; /* one set for each worker */
     struct hg_pool_board *boards;          /* one for each worker */
@@ -101,6 +102,9 @@ void hg_server_tell_answered(struct hg_server *server, uint32_t worker, uint64_t
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
                             uint64_t timeout_us, uint64_t now_us);
 void hg_server_tell_time(struct hg_server *server, uint32_t worker, uint64_t now_us);
+/* When the server last took no more connections, as far as anybody has looked; 0: never. Any
+   thread. */
+uint64_t hg_server_limited_us(struct hg_server *server, uint64_t now_us);
 /* Takes no lock while the server allows all. */
 uint32_t hg_server_room(struct hg_server *server, uint64_t now_us);
 

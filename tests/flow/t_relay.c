@@ -448,12 +448,12 @@ static void t_becomes_owned(void **state)
     (void)submit(&s, &before, 1, HG_OP_SET, "k");
     UNTIL(&s, fake_find(&s.fake, "k") != NULL);
     int conn = fake_find(&s.fake, "k")->conn;
-    assert_false(relay_of(&s, 1)->on);
+    assert_false(relay_of(&s, 1)->all);
     assert_int_equal(hg_identities_add(&s.shared->identities, "a", "a", 0, &id), 0);
     bench_for(&s.bench, 50000);
-    assert_false(relay_of(&s, 1)->on); /* 8 is 2 x 2 x 2 */
+    assert_false(relay_of(&s, 1)->all); /* 8 is 2 x 2 x 2 */
     assert_int_equal(hg_identities_add(&s.shared->identities, "b", "b", 0, &id), 0);
-    UNTIL(&s, relay_of(&s, 1)->on);
+    UNTIL(&s, relay_of(&s, 1)->all);
     note_init(&behind, s.stores[1], HG_OP_SET, "k");
     behind.call.after = &before.call;
     assert_int_equal(note_submit(&behind, &s.rigs[1]), HG_SUBMIT_WAIT);

@@ -223,7 +223,7 @@ static void t_one_owner_gets_all(void **state)
     open_all();
     take_all(0);
     take_all(1);
-    hg_lease_set_owner(&lease, 1);
+    hg_lease_claim(&lease, 1);
     assert_false(hg_lease_take(&lease, 2));
     assert_int_equal(hg_lease_capacity(&lease, 0), 0);
     assert_int_equal(hg_lease_capacity(&lease, 2), 0);
