@@ -100,6 +100,8 @@ void hg_upstream_remote_stats(const struct hg_upstream *upstream, struct hg_job 
         hg_job_stat(job, row, "%s", server->address);
         snprintf(row, sizeof row, "%s:%u:state", name, i);
         hg_job_stat(job, row, "%s", hg_server_state(server));
+        snprintf(row, sizeof row, "%s:%u:connect_target", name, i);
+        hg_job_stat(job, row, "%u", hg_server_connect_target(server));
         snprintf(row, sizeof row, "%s:%u:last_error", name, i);
         hg_job_stat(job, row, "%s", hg_server_last_error(server, error));
         for (unsigned s = 0; s < HG_UPSTREAM_STATS; s++) {

@@ -286,6 +286,10 @@ static void servers(const struct hg_directory *directory, struct hg_webtext *tex
     hg_metric_head(text, OWN(BREAKER));
     for (size_t i = 0; i < count; i++)
         hg_metric_line(text, OWN(BREAKER), list[i].labels, breaker_value(list[i].server));
+    hg_metric_head(text, OWN(CONNECT_TARGET));
+    for (size_t i = 0; i < count; i++)
+        hg_metric_line(text, OWN(CONNECT_TARGET), list[i].labels,
+                       hg_server_connect_target(list[i].server));
     for (size_t r = 0; r < server_rows; r++) {
         hg_metric_head(text, &of_server[r]);
         for (size_t i = 0; i < count; i++)

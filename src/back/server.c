@@ -102,6 +102,12 @@ const char *hg_server_state(const struct hg_server *server)
     return state_names[hg_breaker_state(&server->breaker)];
 }
 
+uint32_t hg_server_connect_target(const struct hg_server *server)
+{
+    uint32_t target = hg_breaker_target(&server->breaker);
+    return target == HG_BREAKER_NO_TARGET ? 0 : target;
+}
+
 void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_max_us)
 {
     pthread_mutex_lock(&server->lock);

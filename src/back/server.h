@@ -78,6 +78,9 @@ void hg_server_sum(const struct hg_server *server, uint64_t *sums);
 void hg_server_sum_pools(const struct hg_server *server, struct hg_pool_sum *sums, uint32_t count);
 /* "closed", "open", "half-open", "ramp". From any thread. */
 const char *hg_server_state(const struct hg_server *server);
+/* Connections that the server allows, since it refused a further one; 0 while it allows all. From
+ * any thread. */
+uint32_t hg_server_connect_target(const struct hg_server *server);
 void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_max_us);
 
 /* The breaker's functions of the same names, under the lock, with changes logged and counted for

@@ -319,10 +319,10 @@ static void add_server(struct hg_ctl_table *table, const char *name, const json_
     hg_ctl_table_add(table, name);
     hg_ctl_table_add(table, text_of(upstream, "kind", a));
     hg_ctl_table_add(table, text_of(server, "address", a));
-    hg_ctl_table_add(table,
-                     hg_ctl_server_word(text_of(server, "state", a), number_of(server, "requests"),
-                                        number_of(server, "probes"),
-                                        number_of(server, "connect_failures")));
+    hg_ctl_table_add(table, hg_ctl_server_word(
+                                text_of(server, "state", a), number_of(server, "requests"),
+                                number_of(server, "probes"), number_of(server, "connect_failures"),
+                                number_of(server, "connect_target")));
     snprintf(detail, sizeof detail,
              "%s connections, %s unanswered, %s waiting, %s time-outs%s%.300s",
              text_of(server, "connections", a), text_of(server, "pending", b),

@@ -109,9 +109,10 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
 bool hg_top_is_calm(const struct hg_top_sample *before, const struct hg_top_sample *now);
 
 /* A server of an upstream in words: its breaker's state, and whether it was ever asked at all.
-   `requests`, `probes`, `failures` so far; NAN: unknown, which is no sign of idleness. */
-const char *hg_ctl_server_word(const char *breaker, double requests, double probes,
-                               double failures);
+   `requests`, `probes`, `failures` so far; NAN: unknown, which is no sign of idleness. Connections
+   that it allows, 0 or NAN: all. */
+const char *hg_ctl_server_word(const char *breaker, double requests, double probes, double failures,
+                               double connect_target);
 
 /* ---- topfetch.c ---- */
 

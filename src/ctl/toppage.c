@@ -299,7 +299,8 @@ static void add_server(const struct hg_top_sample *before, const struct hg_top_s
     *strrchr(upstream, ':') = '\0';
     const char *state = hg_ctl_server_word(
         text_at(part, prefix, "state"), number_at(part, prefix, "requests"),
-        number_at(part, prefix, "probes"), number_at(part, prefix, "connect_failures"));
+        number_at(part, prefix, "probes"), number_at(part, prefix, "connect_failures"),
+        number_at(part, prefix, "connect_target"));
     hg_top_set(line, U_NAME, upstream);
     hg_top_set(line, U_KIND, text_at(part, upstream, "kind"));
     hg_top_set(line, U_SERVER, text_at(part, prefix, "address"));
@@ -310,7 +311,9 @@ static void add_server(const struct hg_top_sample *before, const struct hg_top_s
     hg_top_set_number(line, U_PENDING, number_at(part, prefix, "pending"));
     hg_top_set_number(line, U_WAITING, number_at(part, prefix, "waiting"));
     set_tickets(line, part_of(now, HG_TOP_TICKETS), upstream);
-    if (strcmp(state, "up") != 0 && strcmp(state, "not asked yet") != 0)
+    if (strcmp(state, "connects-limited") == 0)
+        line->mark = HG_TOP_NOTED;
+    else if (strcmp(state, "up") != 0 && strcmp(state, "not asked yet") != 0)
         line->mark = HG_TOP_BAD;
 }
 

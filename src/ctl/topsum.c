@@ -343,8 +343,11 @@ json_t *hg_top_head_json(const struct hg_top_sample *before, const struct hg_top
     return head;
 }
 
-const char *hg_ctl_server_word(const char *breaker, double requests, double probes, double failures)
+const char *hg_ctl_server_word(const char *breaker, double requests, double probes, double failures,
+                               double connect_target)
 {
+    if (strcmp(breaker, "closed") == 0 && connect_target > 0)
+        return "connects-limited";
     if (strcmp(breaker, "closed") == 0)
         return requests != 0 || probes > 0 || failures > 0 ? "up" : "not asked yet";
     return strcmp(breaker, "open") == 0 ? "down" : breaker;

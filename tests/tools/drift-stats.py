@@ -150,9 +150,9 @@ def check_upstreams(client):
     wrong += same({row[1] for row in rows if row[0] == "slots" and len(row) == 2},
                   listed("cluster") | {"kind"})
     sent = {row[-1] for row in rows if row[0] == "cache" and len(row) == 3}
-    wrong += same(sent, listed("upstream") | {"address", "state", "last_error"})
+    wrong += same(sent, listed("upstream") | {"address", "state", "connect_target", "last_error"})
     text = section("stat upstreams")
-    return wrong + [word + " is not explained" for word in ("kind", "address", "state", "last_error")
+    return wrong + [word + " is not explained" for word in ("kind", "address", "state", "connect_target", "last_error")
                     if not re.search(r"`(UPSTREAM:)?%s`" % word, text)]
 
 

@@ -520,12 +520,15 @@ static void test_cells_are_printable(void **state)
 static void test_server_words(void **state)
 {
     (void)state;
-    assert_string_equal(hg_ctl_server_word("closed", 0, 0, 0), "not asked yet");
-    assert_string_equal(hg_ctl_server_word("closed", NAN, NAN, NAN), "up");
-    assert_string_equal(hg_ctl_server_word("closed", 1, 0, 0), "up");
-    assert_string_equal(hg_ctl_server_word("closed", 0, 0, 2), "up");
-    assert_string_equal(hg_ctl_server_word("open", 0, 0, 0), "down");
-    assert_string_equal(hg_ctl_server_word("half-open", 1, 0, 0), "half-open");
+    assert_string_equal(hg_ctl_server_word("closed", 0, 0, 0, 0), "not asked yet");
+    assert_string_equal(hg_ctl_server_word("closed", NAN, NAN, NAN, 0), "up");
+    assert_string_equal(hg_ctl_server_word("closed", 1, 0, 0, 0), "up");
+    assert_string_equal(hg_ctl_server_word("closed", 0, 0, 2, 0), "up");
+    assert_string_equal(hg_ctl_server_word("closed", 1, 0, 2, 3), "connects-limited");
+    assert_string_equal(hg_ctl_server_word("closed", 1, 0, 2, NAN), "up");
+    assert_string_equal(hg_ctl_server_word("open", 1, 0, 2, 3), "down");
+    assert_string_equal(hg_ctl_server_word("open", 0, 0, 0, 0), "down");
+    assert_string_equal(hg_ctl_server_word("half-open", 1, 0, 0, 0), "half-open");
 }
 
 int main(void)
