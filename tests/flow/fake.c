@@ -178,9 +178,16 @@ static void pump_conn(struct fake *fake, int conn)
 void fake_pump(struct fake *fake)
 {
     while (fake->fd >= 0) {
+        bool is_full = fake->most > 0 && fake_live(fake) >= fake->most;
+        if (is_full && fake->waits)
+            break;
         int fd = accept4(fake->fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             break;
+        if (is_full) {
+            close(fd);
+            continue;
+        }
         int conn = 0, one = 1;
         while (fake->conns[conn].fd >= 0)
             must(++conn < FAKE_CONNS, "too many connections for the fake");

@@ -47,6 +47,8 @@ struct fake {
     bool lets_in;            /* so it does logins, though it is not automatic */
     bool keeps_noops;        /* they are requests like others; else answered at once, not kept */
     char refused[FAKE_USER]; /* this user is not let in */
+    int most;                /* connections at a time; 0: all. Further ones are ... */
+    bool waits;              /* ... left in the backlog, or else closed at once */
     bool one_login;          /* a second login on a connection is refused */
     struct fake_conn conns[FAKE_CONNS];
     int accepted; /* connections, ever */

@@ -35,6 +35,7 @@ UNIT_TESTS += tests/flow/t_link_tls_trust
 UNIT_TESTS += tests/flow/t_link_values
 UNIT_TESTS += tests/flow/t_memcached
 UNIT_TESTS += tests/flow/t_memcached_real
+UNIT_TESTS += tests/flow/t_connects
 UNIT_TESTS += tests/flow/t_outage
 UNIT_TESTS += tests/flow/t_pool
 UNIT_TESTS += tests/flow/t_quarantine
