@@ -10,6 +10,7 @@ scenario_c_LDADD = $(MEMCACHED_LIBS)
 probe_c_SOURCES = tests/e2e/clients/probe_c.c
 probe_c_LDADD = $(MEMCACHED_LIBS)
 
+EXTRA_DIST += tests/e2e/breaker_tools.py
 EXTRA_DIST += tests/e2e/browser_tools.py
 EXTRA_DIST += tests/e2e/client_statuses.py
 EXTRA_DIST += tests/e2e/client_tools.py
@@ -35,6 +36,7 @@ EXTRA_DIST += tests/e2e/test_admin.py
 EXTRA_DIST += tests/e2e/test_backup.py
 EXTRA_DIST += tests/e2e/test_bench.py
 EXTRA_DIST += tests/e2e/test_bindevict.py
+EXTRA_DIST += tests/e2e/test_breaker.py
 EXTRA_DIST += tests/e2e/test_chaos.py
 EXTRA_DIST += tests/e2e/test_clients.py
 EXTRA_DIST += tests/e2e/test_credits.py

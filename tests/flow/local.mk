@@ -35,7 +35,6 @@ UNIT_TESTS += tests/flow/t_link_tls_trust
 UNIT_TESTS += tests/flow/t_link_values
 UNIT_TESTS += tests/flow/t_memcached
 UNIT_TESTS += tests/flow/t_memcached_real
-UNIT_TESTS += tests/flow/t_connects
 UNIT_TESTS += tests/flow/t_outage
 UNIT_TESTS += tests/flow/t_pool
 UNIT_TESTS += tests/flow/t_quarantine
@@ -72,6 +71,7 @@ UNIT_TESTS += tests/flow/t_worker_stress
 UNIT_TESTS += tests/flow/t_workers
 # The tests of stores once more, for a worker whose calls another one carries out
 UNIT_TESTS += tests/flow/t_conform_redis_tagged
+UNIT_TESTS += tests/flow/t_connects
 UNIT_TESTS += tests/flow/t_redis_again_relayed
 UNIT_TESTS += tests/flow/t_redis_real_relayed
 UNIT_TESTS += tests/flow/t_redis_rows_relayed

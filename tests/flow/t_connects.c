@@ -274,6 +274,39 @@ static void t_no_descriptor(void **state)
     solo_fini(&s);
 }
 
+/* A name may have an address of a kind that this host does not speak. That is the reason only if
+   there is no other. */
+static void t_an_address_of_another_kind(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 3; order++) {
+        struct solo s;
+        struct note note;
+        solo_init(&s, 1);
+        s.conf.times.queue_timeout_ms = 60000;
+        fake_stop(&s.fake);
+        solo_start(&s, 1);
+        struct hg_addrs *addrs = &s.shared->servers[0].addrs;
+        addrs->list[1] = addrs->list[0];
+        addrs->count = 2;
+        for (int i = 0; i < 2; i++) {
+            if (order == i || order == 2)
+                addrs->list[i].sa.ss_family = AF_MAX;
+        }
+        solo_ask(&s, &note, "k");
+        if (order == 2) {
+            BENCH_UNTIL(&s.bench, solo_stat(&s, HG_UPSTREAM_LOCAL_ERRORS) == 2);
+            assert_innocent(&s);
+        } else {
+            BENCH_UNTIL(&s.bench, note.done == 1);
+            assert_int_equal(note.result.fault, HG_FAULT_DOWN);
+            assert_int_equal(solo_stat(&s, HG_UPSTREAM_LOCAL_ERRORS), 0);
+            assert_int_equal(solo_stat(&s, HG_UPSTREAM_BREAKER_OPENS), 1);
+        }
+        solo_fini(&s);
+    }
+}
+
 /* Time-outs without a word open the breaker. A connection that was given something to do since
    stays, and its answer closes it again. */
 static void t_an_answer_closes_it(void **state)
@@ -333,10 +366,15 @@ static void t_alive_for_another_worker(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t_takes_no_more),        cmocka_unit_test(t_below_the_target),
-        cmocka_unit_test(t_a_worker_without_any), cmocka_unit_test(t_order_when_the_owner_ceases),
-        cmocka_unit_test(t_lost_again_and_again), cmocka_unit_test(t_no_descriptor),
-        cmocka_unit_test(t_an_answer_closes_it),  cmocka_unit_test(t_alive_for_another_worker),
+        cmocka_unit_test(t_takes_no_more),
+        cmocka_unit_test(t_below_the_target),
+        cmocka_unit_test(t_a_worker_without_any),
+        cmocka_unit_test(t_order_when_the_owner_ceases),
+        cmocka_unit_test(t_lost_again_and_again),
+        cmocka_unit_test(t_no_descriptor),
+        cmocka_unit_test(t_an_address_of_another_kind),
+        cmocka_unit_test(t_an_answer_closes_it),
+        cmocka_unit_test(t_alive_for_another_worker),
     };
     hg_log_set_level(HG_LOG_ERROR);
     return cmocka_run_group_tests_name("connects", tests, NULL, NULL);

@@ -76,6 +76,8 @@ static void t_table(void **state)
          "slots"},
         {"ERR DB index is out of range", HG_STATUS_EINTERNAL, HG_AGAIN_NO, "databases"},
         {"ERR max number of clients reached", HG_STATUS_EBUSY, HG_AGAIN_NO, "maxclients"},
+        {"ERR max number of clients + cluster connections reached", HG_STATUS_EBUSY, HG_AGAIN_NO,
+         "maxclients"},
         {"ERR unknown command `GETEX`, with args beginning with:", HG_STATUS_NOT_SUPPORTED,
          HG_AGAIN_NO, "6.2"},
         {"ERR string exceeds maximum allowed size (512MB)", HG_STATUS_E2BIG, HG_AGAIN_NO, "larger"},
