@@ -821,6 +821,34 @@ static void t_refused_logins_back_off(void **state)
     crowd_fini(&c);
 }
 
+/* More users than the server takes connections: they take turns on what is up, as if that were all
+   that the pool may have. */
+static void t_turns_on_what_the_server_takes(void **state)
+{
+    (void)state;
+    struct crowd c;
+    struct note notes[4];
+    crowd_init(&c, 1, 4);
+    c.solo.conf.times.queue_timeout_ms = 60000;
+    c.solo.fake.automatic = true;
+    c.solo.fake.most = 1;
+    crowd_start(&c, 4, 8);
+    for (int round = 0; round < 6; round++) {
+        for (uint32_t user = 0; user < 4; user++)
+            crowd_ask(&c, user, &notes[user], "k");
+        crowd_pass(&c, 300000);
+        for (uint32_t user = 0; user < 4; user++) {
+            assert_int_equal(notes[user].done, 1);
+            assert_int_equal(notes[user].result.fault, HG_FAULT_NONE);
+        }
+    }
+    assert_int_equal(hg_server_connect_target(&c.solo.shared->servers[0]), 1);
+    assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_REFUSED_DOWN), 0);
+    assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_BREAKER_OPENS), 0);
+    assert_int_equal(solo_stat(&c.solo, HG_UPSTREAM_CONNECTIONS), 1);
+    crowd_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -835,6 +863,7 @@ int main(void)
         CASE(run_case, t_refused_ones_are_passed_by),
         CASE(run_case, t_nothing_moves_for_who_has_left),
         cmocka_unit_test(t_refused_logins_back_off),
+        cmocka_unit_test(t_turns_on_what_the_server_takes),
         CASE(run_case, t_no_second_login),
         CASE(run_case, t_a_login_takes_too_long),
         CASE(run_case, t_idle_ones_are_collected),
