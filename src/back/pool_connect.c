@@ -6,8 +6,8 @@
 #include "back/local.h"
 #include "back/pool_in.h"
 
-#define ASK_AGAIN_US   10000    /* when only somebody else's outcome helps */
-#define ASK_LATEST_US  20000    /* the breaker may change its mind: others tell it things, too */
+#define ASK_AGAIN_US   10000 /* when only somebody else's outcome helps */
+#define ASK_LATEST_US  20000 /* the breaker may change its mind: others tell it things, too */
 #define ADDRS_FRESH_US 1000000u
 #define DENIED_MIN_US  1000000u  /* the first wait after a refused login is up to that, */
 #define DENIED_MAX_US  60000000u /* the next ones up to twice the one before, and this */
