@@ -156,9 +156,8 @@ static void lose(struct poolsim *sim, struct poolsim_slot *slot)
 {
     sim->counts.losses++;
     if (sim->setup.breaker)
-        hg_breaker_tell_lost(&sim->breaker,
-                             slot->conn.load > 0 ? HG_BREAKER_BROKEN : HG_BREAKER_ENDED,
-                             sim->now_us);
+        hg_breaker_tell_lost(
+            &sim->breaker, slot->conn.load > 0 ? HG_BREAKER_BROKEN : HG_BREAKER_ENDED, sim->now_us);
     while (slot->line.first != POOLSIM_NIL) {
         uint32_t query = slot->line.first;
         poolsim_part(sim, &slot->line, query);
@@ -226,7 +225,8 @@ static void probe(struct poolsim *sim)
                  ++slot->turn);
 }
 
-/* What the breaker asks of its driver: while it is open, nobody waits. It opens with nothing live. */
+/* What the breaker asks of its driver: while it is open, nobody waits. It opens with nothing live.
+ */
 static void look_at_breaker(struct poolsim *sim)
 {
     if (!hg_breaker_may_send(&sim->breaker))
