@@ -75,6 +75,24 @@ static void check_cap(const struct hg_conf *conf, const struct hg_conf_upstream 
                       cap, upstream->name, least);
 }
 
+/* A default that queue_timeout_ms is below needs no word: there is no flood then. */
+static void check_flood(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                        struct hg_conf_errors *errs)
+{
+    unsigned line = upstream->lines[HG_CONF_UPSTREAM_flood_wait_ms];
+    if (line != 0 && upstream->flood_wait_ms > upstream->queue_timeout_ms)
+        HG_CONF_ERROR(conf, line,
+                      "flood_wait_ms '%" PRIu64
+                      "' of upstream '%s' exceeds queue_timeout_ms (accepted: 10 to %" PRIu64 ")",
+                      upstream->flood_wait_ms, upstream->name, upstream->queue_timeout_ms);
+    line = upstream->lines[HG_CONF_UPSTREAM_overload_wait_ms];
+    if (line != 0)
+        HG_CONF_WARN(conf, line,
+                     "overload_wait_ms of upstream '%s' has no effect: what it did is now done by "
+                     "admission by predicted wait: see flood_wait_ms",
+                     upstream->name);
+}
+
 void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     unsigned line = conf->lines[HG_CONF_SERVER_ingress_tickets];
@@ -84,11 +102,18 @@ void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *er
                                                 : "ingress_tickets %" PRIu64
                                                   " is very few: a slow request keeps others out",
                      conf->ingress_tickets);
+    line = conf->lines[HG_CONF_SERVER_ingress_overload_wait_ms];
+    if (line != 0)
+        HG_CONF_WARN(conf, line,
+                     "%s has no effect: what it did is now done by admission by predicted wait: "
+                     "see flood_wait_ms",
+                     "ingress_overload_wait_ms");
     for (size_t i = 0; i < conf->upstreams_count; i++) {
         const struct hg_conf_upstream *upstream = &conf->upstreams[i];
         check_fixed(conf, upstream, HG_CONF_UPSTREAM_read_tickets, upstream->read_tickets, errs);
         check_fixed(conf, upstream, HG_CONF_UPSTREAM_write_tickets, upstream->write_tickets, errs);
         check_probing(conf, upstream, errs);
         check_cap(conf, upstream, errs);
+        check_flood(conf, upstream, errs);
     }
 }

@@ -42,6 +42,7 @@
     V(TICKET_MODE_ENFORCE, "enforce")
 #define HG_CONF_BIND_MODE_VALUES(V) V(BIND_MODE_OFF, "off") V(BIND_MODE_OBSERVE, "observe") \
     V(BIND_MODE_ENFORCE, "enforce")
+#define HG_CONF_FLOOD_ORDER_VALUES(V)       V(FLOOD_ORDER_OLDEST, "oldest") V(FLOOD_ORDER_NEWEST, "newest")
 #define HG_CONF_EXECUTION_CONTROL_VALUES(V) V(EXECUTION_CONTROL_ADAPTIVE, "adaptive") \
     V(EXECUTION_CONTROL_PROBING, "probing") V(EXECUTION_CONTROL_FIXED, "fixed")
 #define HG_CONF_TICKETS_SCOPE_VALUES(V) V(TICKETS_SCOPE_UPSTREAM, "upstream") \
@@ -73,6 +74,7 @@
     C(BIND_MODE, hg_conf_bind_mode, HG_CONF_BIND_MODE_VALUES) \
     C(EXECUTION_CONTROL, hg_conf_execution_control, HG_CONF_EXECUTION_CONTROL_VALUES) \
     C(TICKETS_SCOPE, hg_conf_tickets_scope, HG_CONF_TICKETS_SCOPE_VALUES) \
+    C(FLOOD_ORDER, hg_conf_flood_order, HG_CONF_FLOOD_ORDER_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
     C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
     C(TLS_VERSION, hg_conf_tls_version, HG_CONF_TLS_VERSION_VALUES) \
@@ -121,6 +123,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_BIND_MODE(name)         enum hg_conf_bind_mode name;
 #define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
 #define HG_CONF_FIELD_TICKETS_SCOPE(name) enum hg_conf_tickets_scope name;
+#define HG_CONF_FIELD_FLOOD_ORDER(name)       enum hg_conf_flood_order name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
 #define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;
 #define HG_CONF_FIELD_TLS_VERSION(name)       enum hg_conf_tls_version name;

@@ -81,7 +81,7 @@ static uint64_t steps(struct hg_front *front, struct hg_gateset *set, uint64_t n
         if (due_us < next_us)
             next_us = due_us;
     }
-    hg_gateset_resize(set, front);
+    hg_gateset_resize(set, front, now_us);
     pthread_mutex_unlock(&set->lock);
     return next_us;
 }

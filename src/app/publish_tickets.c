@@ -19,22 +19,26 @@ _Static_assert((int)HG_CONF_EXECUTION_CONTROL_ADAPTIVE == HG_PROBE_ADAPTIVE &&
                    (int)HG_CONF_EXECUTION_CONTROL_FIXED == HG_PROBE_FIXED,
                "controls of the file are those of a probe");
 
+#define INGRESS_FLOOD_WAIT_MS 100 /* as flood_wait_ms of an upstream is by default */
+
 static void set_line(struct hg_gate_holder *holder, uint64_t max_waiting, uint64_t timeout_ms,
-                     uint64_t overload_ms)
+                     uint64_t flood_ms, bool flood_newest)
 {
     atomic_store(&holder->max_waiting, max_waiting);
     atomic_store(&holder->queue_timeout_us, timeout_ms * 1000);
-    atomic_store(&holder->overload_wait_us, overload_ms * 1000);
+    atomic_store(&holder->flood_wait_us, flood_ms * 1000);
+    atomic_store(&holder->flood_newest, flood_newest);
 }
 
 void hg_publish_ingress(struct hg_front *front, const struct hg_conf *conf)
 {
     struct hg_gate_holder *ingress = &front->ingress;
     set_line(ingress, conf->ingress_max_queue_depth, conf->ingress_queue_timeout_ms,
-             conf->ingress_overload_wait_ms);
+             INGRESS_FLOOD_WAIT_MS, false);
     atomic_store(&front->ingress_enabled, conf->ingress_enabled);
     if (hg_ticket_size(&ingress->ticket) != (int64_t)conf->ingress_tickets)
-        hg_gate_poke(front, hg_ticket_resize(&ingress->ticket, (int64_t)conf->ingress_tickets));
+        hg_gate_poke(front,
+                     hg_gate_holder_resize(ingress, (int64_t)conf->ingress_tickets, hg_now_us()));
 }
 
 static uint32_t count_cores(void)
@@ -76,7 +80,8 @@ void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
         .probe = probe_of(conf),
         .max_waiting = conf->execution_max_queue_depth,
         .queue_timeout_us = conf->queue_timeout_ms * 1000,
-        .overload_wait_us = conf->overload_wait_ms * 1000,
+        .flood_wait_us = conf->flood_wait_ms * 1000,
+        .flood_newest = conf->flood_order == HG_CONF_FLOOD_ORDER_NEWEST,
         .cap = conf->upstream_tickets,
         .is_sum = is_sum(conf),
     };

@@ -328,6 +328,8 @@ static bool is_taken_over(size_t option)
     case HG_CONF_UPSTREAM_upstream_tickets:
     case HG_CONF_UPSTREAM_execution_max_queue_depth:
     case HG_CONF_UPSTREAM_overload_wait_ms:
+    case HG_CONF_UPSTREAM_flood_wait_ms:
+    case HG_CONF_UPSTREAM_flood_order:
     case HG_CONF_UPSTREAM_throughput_probing_interval_ms:
     case HG_CONF_UPSTREAM_throughput_probing_initial_concurrency:
     case HG_CONF_UPSTREAM_throughput_probing_min_concurrency:

@@ -18,13 +18,15 @@
 //               while the line is not empty and hg_ticket_want: pop one and run it;
 //               if the line is empty: poke whom hg_ticket_leave names
 //     arrival:  if the line is empty and hg_ticket_try: run it
-//               else if the queue is full: refuse it; else push it, serve
+//               else if the queue is full, or not hg_ticketline_admit: refuse it
+//               else push it, serve
 //     poked:    serve, if the line is not empty (when it became so, hg_ticket_leave passed it on)
 //     end:      poke whom hg_ticket_put names
 //     the line changed otherwise (late, client gone): if it is empty, poke whom hg_ticket_leave
 //               names
 //     resize:   poke whom hg_ticket_resize names
 //
+// With each ticket hg_ticketline_take, with each end hg_ticketline_give tells the tenant's line.
 // To poke is to have that worker serve soon, from its loop (the caller too, if it is named); pokes
 // of one worker and holder may be merged as long as it serves after the last one. The queue's bound
 // is the driver's: only it knows how many wait on all workers.

@@ -1,43 +1,59 @@
 // ticketline - the requests of one worker that wait for a ticket of one holder
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   new tenants:  shop ──► mugs        have had no turn since they began to wait
-//   old ones:     web ──► toys ──► ..  by deficit round robin, while there are no new ones
-//                  │       │
-//   each: waiters  w w w   w           oldest first; under its overload newest first
+//   tenants with waiters, lowest tag first:   shop 120 ms ──► web 121 ms ──► toys 480 ms
+//                                              │                │             │
+//   each: waiters, oldest first                w w w            w             w w w w w
 //
-// Turns: a tenant's turn adds HG_TICKETLINE_QUANTUM to its deficit, and it is served while that
-// covers the cost of its next waiter; what is left over is kept while it has waiters. Rounds in
-// which nobody could be served are skipped by calculation. A tenant that begins to wait is served
-// before those that have been round: else one that always waits would have a share among the few
-// that wait at any moment, instead of what all the others, who ask now and then, leave over. What
-// its quantum does not cover goes on in the round. A tenant that had its turn is not new again
-// before the round has come to its place there, whether it waits or not: one that empties and comes
-// back cannot starve the old ones; between two turns of an old one another has two at
-// most, one in the round and one as new. An empty line ends the round.
+// Turns. The next ticket goes to the tenant with the lowest tag (start-time fair queueing). The tag
+// is ticket time: what the tenant's tickets have taken so far, plus its tickets x its mean service
+// for those that are out. The cost of a request is never estimated for good: while it runs, each
+// microsecond is added, so nothing is corrected when it ends, and a request that never ends is paid
+// for as well. A tenant that begins to wait is raised to the tag that was served last: idleness
+// earns no credit. The line's clock, by which tickets are charged, stands still while nobody waits:
+// a ticket that nobody else wanted costs nothing. It also stands still while nothing has finished
+// for 100 ms and for four usual services, though several tenants have tickets: the store stalls.
+// Else the one that happened to have most of them when the store stopped would pay for the others.
 //
-// Overload is judged by tenant: for 100 ms it always had waiters, and whenever its turn came, its
-// oldest had waited for 5 ms or more (CoDel's signal, the minimum of the sojourn times; that of the
-// oldest, as it does not depend on who is served first). Then its newest is served first, and its
-// waiters give up after overload_wait, counted from when their bytes may have come (`came_us`), not
-// from when they were looked at: what lay behind another waiting request of its client is as old as
-// that. It ends when for 100 ms nobody of it has waited for 5 ms, nor given up for its sake: one
-// look at an empty or a young line is not enough, since the short waits of overload make lines
-// young and empty. (Ended by one look, it is off while the backlog that it was to refuse is read
-// from the clients' sockets, and at five times the capacity that backlog then grows without end.)
-// Tenants that are served in time are not concerned by the overload of others. But a line is
-// stalled when for 100 ms nobody at all was served though somebody waited; then the waits of all
-// are cut, until one is served, or for 100 ms nobody has waited for 5 ms, nor given up: a tenant
-// with a few connections need not find out by itself, again and again, that the store has stopped.
+//     tag = used + out x (clock - at) + out x mean service
 //
-// Taking in is O(1) but for an overloaded tenant, then, as taking out, O(log n) on average; a turn
-// costs O(tenants) at most.
+// Tags move while their tenants wait. All but one change raise them: time, and a ticket more. Only
+// a ticket given back lowers one, by the mean service. So the heap holds lower bounds: a ticket
+// given back lowers the tenant's key at once, and what raises a tag is left for later. A pop looks
+// at the first, moves it to where it belongs if its tag has risen, and looks again, until the first
+// is in its place: that has exactly the lowest tag. A tenant is moved once at most in a pop. Those
+// are moved whose tags were passed by the lowest since they were last looked at: all of them after
+// a pause, one or two in a busy line, where tags rise by one service with each grant.
 //
-// Pure; belongs to its worker's thread. Sources: FQ-CoDel (RFC 8290: new and old flows, CoDel by
-// flow), CoDel (RFC 8289), adaptive LIFO, deficit round robin (Shreedhar and Varghese).
+// Admission. A request that finds no ticket gets in line if it can be served in time:
+//
+//     predicted = (tenant's waiters + 1) / max(its grants a second, its tickets / its mean service,
+//                                              (size / tenants with tickets or waiters) / its mean)
+//
+// and no less than the length of a stall, if nothing has finished for 300 ms and for four usual
+// services. It is refused when that is beyond the tenant's bound, queue_timeout less the age of the
+// request's bytes, unless the tenant's line is shorter than its share of the tickets, or the size
+// has just grown, which no measurement shows yet. When a tenant exceeds its bound, or runs out of
+// time in line with more waiters than its share, it floods: its bound is flood_wait, then twice
+// that each second, until it is queue_timeout again. Nobody else's bound changes. A stall makes no
+// flood. A request that is in line is refused when its time is over (deadline_us), and not before.
+//
+// The mean is an average over sixteen services. One of more than 300 ms and four means counts as a
+// quarter more than the mean, lest the few requests that were under way in a stall make all look
+// slow afterwards; if services of that length go on, the mean is there after two hundred. For the
+// same reason grants a second leave out the time for which the store was silent, beyond two usual
+// services.
+//
+// Taking and giving a ticket is O(1) while nobody waits. Getting in line is O(1) but for a heap of
+// deadlines, taking out is O(log n) on average.
+//
+// Pure; belongs to its worker's thread. Times come from one clock that never goes back. Sources:
+// start-time fair queueing (Goyal, Vin, Cheng), its form for servers with several slots (SFQ(D),
+// Jin, Chase, Kaur), costs charged as measured (Retro, 2DFQ), Little's law.
 #ifndef HG_CORE_TICKETLINE_H
 #define HG_CORE_TICKETLINE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,78 +61,189 @@
 #include "base/heap.h"
 #include "base/list.h"
 
-/* Units of cost a turn. One: a tenant that offers too much uses up all of its turns, others whose
-   requests come one by one cannot, so a longer turn would be a larger share. */
-#define HG_TICKETLINE_QUANTUM   1
-#define HG_TICKETLINE_WINDOW_US 100000 /* over which the minimum sojourn is taken */
-#define HG_TICKETLINE_TARGET_US 5000   /* a minimum above this is overload */
+#define HG_TICKETLINE_WINDOW_US  100000  /* over which the minimum sojourn is taken */
+#define HG_TICKETLINE_ACTIVE_US  1000000 /* a tenant is active for so long after a request */
+#define HG_TICKETLINE_STALL_US   300000  /* nothing finished for so long may be a stall */
+#define HG_TICKETLINE_QUIET_US   100000  /* and after so long, of several tenants, costs nothing */
+#define HG_TICKETLINE_GROWTH_US  100000  /* the effect of a larger size shows after so long */
+#define HG_TICKETLINE_DOUBLE_US  1000000 /* a flooding tenant's bound doubles each time */
+#define HG_TICKETLINE_SERVICE_US 1000    /* mean service of a tenant that had no answer yet */
 
-/* One tenant's place in one line; in the lane of the tenant, zeroed by hg_ticketline_tenant_init.
-   It may go away, or get in another line, while nobody of it waits: nothing points at it then. */
+/* One tenant's place in one line, zeroed by hg_ticketline_tenant_init. It belongs to that line from
+   its first ticket or waiter on; to be freed, or used in another line (after another
+   hg_ticketline_tenant_init), it must have neither. What the path of each request touches is
+   first. */
 struct hg_ticketline_tenant {
-    struct hg_list node;    /* in the line's new or old, while it has waiters */
-    struct hg_list waiters; /* oldest first */
-    struct hg_heap came;
-    struct hg_heap_node watched; /* in `heap` of the line */
-    struct hg_heap *heap;        /* hot while it is overloaded, else calm; NULL: no waiters */
-    uint32_t count;
-    bool in_turn; /* the quantum of this turn was added */
-    bool overloaded;
-    int64_t deficit;
-    uint64_t place;    /* its last one in the round; 0: it is new */
-    uint64_t above_us; /* it has been served too late since; while count > 0 */
-    uint64_t old_us;   /* when last one of it was seen to have waited too long */
+    uint64_t used_us;   /* ticket time, up to at_us */
+    uint64_t at_us;     /* of the line's clock */
+    uint32_t out;       /* its tickets */
+    uint32_t count;     /* its waiters */
+    uint32_t mean_16us; /* mean service in sixteenths of a microsecond; 0: no answer yet */
+    uint32_t granted;   /* tickets since rated_us */
+    uint32_t window;    /* of the line, in which it was active */
+    double grants_per_us;
+    uint64_t rated_us;        /* on the clock of an answering store, see hg_ticketline.silent_us */
+    struct hg_list waiters;   /* oldest first */
+    struct hg_heap_node turn; /* in the line's turns while it has waiters; key: its tag, or less */
+    uint64_t flood_since_us;  /* see hg_ticketline_flood_since_us */
+    uint64_t flood_us;        /* its bound doubles from then on */
+    uint64_t predicted_us;    /* at its last refusal; 0: none was refused */
 };
 
 struct hg_ticketline_waiter {
     struct hg_list node;                 /* in the tenant's */
     struct hg_list age;                  /* in the line's, by when they were pushed */
     struct hg_heap_node late;            /* in the line's, by deadline_us */
-    struct hg_heap_node came;            /* in the tenant's, by came_us */
-    struct hg_heap_node came_in_line;    /* in the line's, by came_us */
     struct hg_ticketline_tenant *tenant; /* NULL: in no line */
     uint64_t since_us;                   /* waits since */
     uint64_t came_us;                    /* its bytes came no earlier; at most since_us */
     uint64_t deadline_us; /* since_us + queue time-out, or the request's, whichever is first */
-    uint32_t cost;        /* units; 0 counts as 1 */
 };
 
 /* May change between any two calls. */
 struct hg_ticketline_conf {
-    uint64_t overload_wait_us; /* how long one waits while its tenant is overloaded, or all are */
+    uint64_t queue_timeout_us; /* the longest wait */
+    uint64_t flood_wait_us;    /* the wait of a tenant that floods, at first */
+    uint64_t grew_us;          /* when the size last grew; 0: never */
+    uint32_t size;             /* tickets of this line's holder, or its worker's part of them */
+    bool flood_newest;         /* while a tenant floods, its newest is served first */
 };
 
 struct hg_ticketline {
-    struct hg_list fresh; /* new tenants, in turn */
-    struct hg_list old;   /* the round; ascending places */
-    struct hg_list ages;  /* all waiters, oldest first */
-    struct hg_heap late, came;
-    struct hg_heap hot;  /* overloaded tenants by when the first of their waiters came */
-    struct hg_heap calm; /* the others, by above_us, or what it was some time ago */
-    uint32_t count;
-    bool overloaded; /* some tenant is, or the line is stalled */
-    bool stalled;
-    uint64_t served_us;   /* when last somebody was served; since when somebody waits, if later */
-    uint64_t late_us;     /* when last somebody was seen to have waited too long */
-    uint64_t old_us;      /* the latest old_us of an overloaded tenant */
-    uint64_t last_place;  /* given away in the round */
-    uint64_t reached;     /* the round has left the places before this one */
-    uint64_t window_us;   /* beginning of the window */
-    uint64_t min_us;      /* smallest sojourn in it; UINT64_MAX: none seen */
+    uint32_t count;    /* waiters */
+    uint32_t holding;  /* tenants with tickets */
+    uint32_t starved;  /* tenants with waiters and no ticket */
+    uint32_t window;   /* number of the current one */
+    uint64_t clock_us; /* time in which somebody waited and the store answered, */
+    uint64_t moved_us; /* up to then */
+    uint64_t stall_us; /* if nothing finishes, the store stalls from then on; UINT64_MAX: never */
+    uint64_t finished_us; /* last answer; or since when a ticket is out, if later */
+    uint32_t seen;        /* tenants that were active in this window, */
+    uint32_t seen_before; /* in the one before */
+    uint32_t mean_16us;   /* mean service while somebody waits, as in a tenant */
+    uint64_t silent_us;   /* time in which the store was silent for too long, up to finished_us */
+    uint64_t active_us;   /* beginning of this window */
+    struct hg_heap turns; /* tenants with waiters */
+    uint64_t served_us;   /* highest tag that was served */
+    struct hg_heap late;  /* waiters */
+    struct hg_list ages;  /* waiters, oldest first */
+    uint64_t flooded_us;  /* until then some tenant floods */
+    uint64_t min_from_us; /* the smallest sojourn is taken since */
+    uint64_t min_us;      /* smallest sojourn since; UINT64_MAX: nobody was served */
     uint64_t last_min_us; /* of the window before, for statistics; 0: the line was empty since
                              that began. When nobody was served, the age of the oldest */
+};
+
+/* Why a request may not get in line. */
+enum hg_ticketline_why {
+    HG_TICKETLINE_WAIT,    /* it may */
+    HG_TICKETLINE_FLOOD,   /* its tenant's line is too long for it to be served in time */
+    HG_TICKETLINE_STALLED, /* nothing has finished for longer than it may wait */
+    HG_TICKETLINE_OLD      /* its bytes have lain for as long as it may wait */
+};
+
+struct hg_ticketline_admission {
+    enum hg_ticketline_why why;
+    uint64_t predicted_us; /* how long it would wait */
 };
 
 void hg_ticketline_init(struct hg_ticketline *line);
 void hg_ticketline_tenant_init(struct hg_ticketline_tenant *tenant);
 
-/* A waiter gets in line. since_us, came_us, deadline_us and cost are set by the caller, and stay as
-   they are until it is out; nothing else is read. */
+/* ---- tickets ---- */
+
+/* For the functions below: the clock's time, the charge up to now, a sample of a mean, and what is
+   done if somebody waits: the clock moves on, and a ticket was given back. */
+static inline uint64_t hg_ticketline_clock_us(const struct hg_ticketline *line, uint64_t now_us)
+{
+    if (HG_LIKELY(line->count == 0))
+        return line->clock_us;
+    uint64_t until_us = now_us < line->stall_us ? now_us : line->stall_us;
+    return line->clock_us + (until_us > line->moved_us ? until_us - line->moved_us : 0);
+}
+
+static inline void hg_ticketline_charge(const struct hg_ticketline *line,
+                                        struct hg_ticketline_tenant *tenant, uint64_t now_us)
+{
+    uint64_t clock_us = hg_ticketline_clock_us(line, now_us);
+    if (HG_LIKELY(clock_us == tenant->at_us))
+        return;
+    tenant->used_us += tenant->out * (clock_us - tenant->at_us);
+    tenant->at_us = clock_us;
+}
+
+static inline uint32_t hg_ticketline_mean(uint32_t mean_16us, uint64_t service_us)
+{
+    if (HG_UNLIKELY(mean_16us == 0))
+        return (uint32_t)(service_us < UINT32_MAX / 16 ? service_us : UINT32_MAX / 16) * 16;
+    if (HG_UNLIKELY(service_us > HG_TICKETLINE_STALL_US) && service_us > mean_16us / 4)
+        service_us = mean_16us / 16 + mean_16us / 64;
+    uint64_t next_16us = mean_16us + service_us - mean_16us / 16;
+    return next_16us < UINT32_MAX ? (uint32_t)next_16us : UINT32_MAX;
+}
+
+void hg_ticketline_move(struct hg_ticketline *line, uint64_t now_us);
+void hg_ticketline_given(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                         uint64_t service_us, bool answered, uint64_t now_us);
+
+/* The tenant has one ticket more; for each ticket, those of popped waiters and those that were
+   taken without waiting. */
+static inline void hg_ticketline_take(struct hg_ticketline *line,
+                                      struct hg_ticketline_tenant *tenant, uint64_t now_us)
+{
+    hg_ticketline_charge(line, tenant, now_us);
+    tenant->granted++;
+    if (HG_UNLIKELY(tenant->window != line->window)) {
+        tenant->window = line->window;
+        line->seen++;
+    }
+    if (tenant->out++ > 0)
+        return;
+    line->starved -= tenant->count > 0;
+    if (line->holding++ == 0)
+        line->finished_us = now_us;
+    if (HG_UNLIKELY(line->count > 0))
+        hg_ticketline_move(line, now_us);
+}
+
+/* It gives one back, which it has had for service_us. `answered`: by the store; else all that is
+   known is that the service takes no less. */
+static inline void hg_ticketline_give(struct hg_ticketline *line,
+                                      struct hg_ticketline_tenant *tenant, uint64_t service_us,
+                                      bool answered, uint64_t now_us)
+{
+    assert(tenant->out > 0);
+    hg_ticketline_charge(line, tenant, now_us);
+    if (HG_LIKELY(answered) || service_us > tenant->mean_16us / 16)
+        tenant->mean_16us = hg_ticketline_mean(tenant->mean_16us, service_us);
+    if (--tenant->out == 0) {
+        line->starved += tenant->count > 0;
+        line->holding--;
+    }
+    if (HG_UNLIKELY(line->count > 0))
+        hg_ticketline_given(line, tenant, service_us, answered, now_us);
+    if (HG_LIKELY(answered))
+        line->finished_us = now_us;
+}
+
+/* ---- waiters ---- */
+
+/* May the request get in line? since_us, came_us and deadline_us of the waiter are set. What is
+   refused counts for its tenant's bound, so ask once for each request. */
+HG_MUST_USE struct hg_ticketline_admission
+hg_ticketline_admit(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                    const struct hg_ticketline_conf *conf,
+                    const struct hg_ticketline_waiter *waiter, uint64_t now_us);
+/* It gets in line, admitted or not. since_us, came_us and deadline_us stay as they are until it is
+   out; nothing else is read. */
 void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                         struct hg_ticketline_waiter *waiter, uint64_t now_us);
 /* Takes out the one whose turn it is, whether it is late or not (so call hg_ticketline_expire
-   first), and counts its sojourn; NULL: nobody waits. The caller has a ticket for it. */
-struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line, uint64_t now_us);
+   first), and counts its sojourn; NULL: nobody waits. The caller has a ticket for it, and calls
+   hg_ticketline_take before it pops another. */
+struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line,
+                                               const struct hg_ticketline_conf *conf,
+                                               uint64_t now_us);
 /* Takes out one that does not wait any longer: its client, or its tenant, has gone. */
 void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waiter *waiter,
                           uint64_t now_us);
@@ -124,18 +251,28 @@ void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waite
 struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
                                                   const struct hg_ticketline_conf *conf,
                                                   uint64_t now_us);
-/* No waiter's time is over before this if nothing happens until then, the overload that comes of
-   that included; look again then. Exact when the line is stalled, or all tenants with waiters are
-   overloaded; UINT64_MAX: nobody waits. O(1). */
-uint64_t hg_ticketline_next_us(const struct hg_ticketline *line,
-                               const struct hg_ticketline_conf *conf);
-/* When the time of a waiter of the tenant that got in line with these would be over: in the past or
-   now, and it need not get in line at all. */
-uint64_t hg_ticketline_end_us(const struct hg_ticketline *line,
-                              const struct hg_ticketline_tenant *tenant,
-                              const struct hg_ticketline_conf *conf,
-                              const struct hg_ticketline_waiter *waiter);
-/* The window goes on though nothing else happens; each few milliseconds while somebody waits. */
+/* When the first waiter's time is over; UINT64_MAX: nobody waits. O(1). */
+uint64_t hg_ticketline_next_us(const struct hg_ticketline *line);
+/* Windows go on though nothing else happens; every 100 ms or more often. */
 void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us);
+
+/* ---- what others may know ---- */
+
+/* How long a request of the tenant may wait in line, if its bytes came just now. */
+uint64_t hg_ticketline_bound_us(const struct hg_ticketline_tenant *tenant,
+                                const struct hg_ticketline_conf *conf, uint64_t now_us);
+/* Since when the tenant floods; 0: it does not. */
+uint64_t hg_ticketline_flood_since_us(const struct hg_ticketline_tenant *tenant,
+                                      const struct hg_ticketline_conf *conf, uint64_t now_us);
+/* Does any tenant flood? */
+static inline bool hg_ticketline_is_flooded(const struct hg_ticketline *line, uint64_t now_us)
+{
+    return now_us < line->flooded_us;
+}
+/* The tenant's tag: the lowest has the next turn. */
+uint64_t hg_ticketline_tag_us(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant, uint64_t now_us);
+/* Active tenants, at least 1; as of the last second. */
+uint32_t hg_ticketline_active(const struct hg_ticketline *line);
 
 #endif

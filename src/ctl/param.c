@@ -57,6 +57,8 @@ const char *const hg_ctl_upstream_params[] = {
     "execution_max_queue_depth",
     "queue_timeout_ms",
     "overload_wait_ms",
+    "flood_wait_ms",
+    "flood_order",
     "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency",
     "throughput_probing_min_concurrency",

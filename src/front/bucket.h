@@ -56,6 +56,7 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 
 /* A tenant's places in a worker's lines for one server. */
 struct hg_gate_cell {
+    uint64_t part; /* number of the worker's part (gate.h) whose lines they are in */
     struct hg_ticketline_tenant queues[HG_TICKET_KINDS];
 };
 

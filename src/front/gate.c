@@ -93,6 +93,7 @@ static inline void leave_server(struct hg_gate_pass *pass, bool answered)
     pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
     pass->run.next->prev = pass->run.prev;
     pass->gate = NULL;
+    hg_ticketline_give(&in->line, pass->place, held_us, answered, worker->loop.now_us);
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
 }
 
@@ -106,7 +107,10 @@ void hg_gate_leave(struct hg_request *request, bool answered)
         leave_server(pass, answered);
     if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
         struct hg_gate_line *in = worker->ingress;
+        uint64_t now_us = worker->loop.now_us;
         hg_counter_add(&in->tally->answered, 1);
+        hg_ticketline_give(&in->line, &request->lane->ingress, now_us - pass->ingress_us, answered,
+                           now_us);
         hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     }
     if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog != NULL))
@@ -145,10 +149,13 @@ void hg_gate_on_move(void *ctx, void *ticket_of, uint32_t server)
     if (part == NULL || part == pass->gate->part)
         return;
     struct hg_gate_line *in = &part->lines[pass->gate->place - HG_GATE_READ];
+    struct hg_ticketline_tenant *place = hg_gate_place_of(in, pass->request->lane);
+    if (place == NULL)
+        return; /* no memory: it keeps the ticket that it has */
     pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
     leave_server(pass, true);
     hg_ticket_force(&in->holder->ticket);
-    hg_gate_have_execution(pass, in);
+    hg_gate_have_execution(pass, in, place);
 }
 
 /* ---- which server ---- */
@@ -213,12 +220,12 @@ void hg_gate_room_end(struct hg_request *request)
 
 /* ---- the way in ---- */
 
-/* One ticket. */
+/* One ticket. `place`: the tenant's in that line. */
 static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                 enum hg_mode mode)
+                                 struct hg_ticketline_tenant *place, enum hg_mode mode)
 {
     if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
-        hg_gate_have(pass, in);
+        hg_gate_have(pass, in, place);
         return HG_GATE_TAKEN;
     }
     if (mode == HG_MODE_OBSERVE) {
@@ -226,10 +233,10 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         hg_counter_add(&pass->request->lane->tallies[in->place].would_wait, 1);
         pass->request->seen |= HG_SEEN_TICKET_WOULD;
         hg_ticket_force(&in->holder->ticket);
-        hg_gate_have(pass, in);
+        hg_gate_have(pass, in, place);
         return HG_GATE_TAKEN;
     }
-    return hg_gate_wait(pass, in) ? HG_GATE_WAITS : HG_GATE_REFUSED;
+    return hg_gate_wait(pass, in, place) ? HG_GATE_WAITS : HG_GATE_REFUSED;
 }
 
 static inline enum hg_mode mode_of(const struct hg_bucket *bucket)
@@ -251,11 +258,13 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
         return HG_GATE_REFUSED;
     }
     struct hg_gate_part *part = part_of(instance, server_of(instance, at));
-    if (part == NULL) {
+    struct hg_gate_line *in = part != NULL ? &part->lines[kinds[at->op]] : NULL;
+    struct hg_ticketline_tenant *place =
+        in != NULL ? hg_gate_place_of(in, pass->request->lane) : NULL;
+    if (place == NULL) {
         pass->owner->on_refused(pass, &no_memory);
         return HG_GATE_REFUSED;
     }
-    struct hg_gate_line *in = &part->lines[kinds[at->op]];
     at->ticket = 0;
     if (pass->gate != NULL && pass->gate != in) {
         pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
@@ -263,7 +272,7 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
     }
     if (pass->gate == NULL && mode == HG_MODE_OFF)
         return HG_GATE_TAKEN;
-    enum hg_gate_verdict verdict = pass->gate == NULL ? take(pass, in, mode) : HG_GATE_TAKEN;
+    enum hg_gate_verdict verdict = pass->gate == NULL ? take(pass, in, place, mode) : HG_GATE_TAKEN;
     if (verdict == HG_GATE_TAKEN)
         at->ticket = (uint8_t)(1 + kinds[at->op]);
     return verdict;
@@ -297,7 +306,7 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, s
         return enter_exempt(request);
     bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
     if (ingress && !(pass->tickets & (HG_TICKETS_INGRESS | HG_TICKETS_EXECUTE)))
-        verdict = take(pass, worker->ingress, mode);
+        verdict = take(pass, worker->ingress, &request->lane->ingress, mode);
     if (verdict == HG_GATE_TAKEN && at != NULL)
         verdict = take_server(pass, at);
     *ret_waits = verdict == HG_GATE_WAITS;
@@ -326,10 +335,11 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
                     !hg_ticket_try(&ingress->holder->ticket)))
         return enter_slow(session, request, at, ret_waits);
     struct hg_gate_line *in = &part->lines[kinds[at->op]];
+    struct hg_ticketline_tenant *place = hg_gate_place_of(in, request->lane);
     hg_gate_have_ingress(pass, ingress);
-    if (HG_UNLIKELY(in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
+    if (HG_UNLIKELY(place == NULL || in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
         return enter_slow(session, request, at, ret_waits);
-    hg_gate_have_execution(pass, in);
+    hg_gate_have_execution(pass, in, place);
     at->ticket = (uint8_t)(1 + kinds[at->op]);
     return true;
 }

@@ -39,7 +39,8 @@ struct hg_gate_part {
     struct hg_list node; /* of its gate */
     struct hg_gate *gate;
     struct hg_gateshare *share;
-    unsigned refs; /* instances that lead to it */
+    uint64_t number; /* tells it from every other of the worker; from 1 */
+    unsigned refs;   /* instances that lead to it */
     struct hg_gate_line lines[HG_TICKET_KINDS];
     struct hg_list running; /* passes with a ticket by hg_gate_pass.run, oldest first */
 };

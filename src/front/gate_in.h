@@ -10,7 +10,8 @@
 void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
                        struct hg_gate_holder *holder, struct hg_gate_part *part);
 /* It gets in line, unless that is in vain. True: it waits; false: it was refused. */
-HG_MUST_USE bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in);
+HG_MUST_USE bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                              struct hg_ticketline_tenant *place);
 /* Takes it out of its line, for other reasons than its turn. */
 void hg_gate_leave_line(struct hg_gate_pass *pass);
 /* Who waits gets what is there, as core/ticket.h wants it. */
@@ -28,26 +29,46 @@ void hg_gate_wake_slow(struct hg_gate_line *in, uint32_t worker);
 static inline void hg_gate_have_ingress(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
     pass->tickets |= HG_TICKETS_INGRESS;
+    pass->ingress_us = in->worker->loop.now_us;
+    hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
     hg_counter_add(&in->tally->started, 1);
 }
 
-static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_gate_line *in)
+static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                          struct hg_ticketline_tenant *at)
 {
     enum hg_gate_place place = in->place;
     pass->tickets |= (uint8_t)(1u << place);
     pass->gate = in;
+    pass->place = at;
     pass->ticket_us = in->worker->loop.now_us;
+    hg_ticketline_take(&in->line, at, pass->ticket_us);
     hg_counter_add(&in->tally->started, 1);
     hg_counter_add(&pass->request->lane->tallies[place].started, 1);
     hg_list_append(&in->part->running, &pass->run);
 }
 
-static inline void hg_gate_have(struct hg_gate_pass *pass, struct hg_gate_line *in)
+static inline void hg_gate_have(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                struct hg_ticketline_tenant *at)
 {
     if (in->place == HG_GATE_INGRESS)
         hg_gate_have_ingress(pass, in);
     else
-        hg_gate_have_execution(pass, in);
+        hg_gate_have_execution(pass, in, at);
+}
+
+/* The cell of a server, set up for the lines of the part; NULL when memory is out. */
+struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gate_part *part);
+
+/* A tenant's place in a server's line; NULL when memory is out. */
+static inline struct hg_ticketline_tenant *hg_gate_place_of(const struct hg_gate_line *in,
+                                                            struct hg_lane *lane)
+{
+    unsigned server = in->part->share->index;
+    struct hg_gate_cell *cell = server < lane->cell_count ? lane->cells[server] : NULL;
+    if (HG_UNLIKELY(cell == NULL || cell->part != in->part->number))
+        cell = hg_gate_cell_slow(lane, in->part);
+    return cell != NULL ? &cell->queues[in->place - HG_GATE_READ] : NULL;
 }
 
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)

@@ -9,7 +9,7 @@
 #include "proto/hello.h"
 #include "proto/status.h"
 
-#define LOOK_US 5000 /* while somebody waits: the bound of a wait under overload is 20 ms */
+#define LOOK_US 5000 /* while somebody waits: so late may one be refused whose time is over */
 
 void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
                        struct hg_gate_holder *holder, struct hg_gate_part *part)
@@ -82,15 +82,6 @@ static struct hg_gate_pass *pass_of(struct hg_ticketline_waiter *waiter)
     return HG_CONTAINER_OF(waiter, struct hg_gate_pass, waiter);
 }
 
-/* The tenant's place in a line; NULL when memory is out. */
-static struct hg_ticketline_tenant *place_in(const struct hg_gate_line *in, struct hg_lane *lane)
-{
-    if (in->place == HG_GATE_INGRESS)
-        return &lane->ingress;
-    struct hg_gate_cell *cell = hg_lane_cell(lane, in->part->share->index);
-    return cell != NULL ? &cell->queues[in->place - HG_GATE_READ] : NULL;
-}
-
 /* It waits no longer, whatever becomes of it. */
 static void count_out(struct hg_gate_pass *pass)
 {
@@ -126,21 +117,44 @@ static void count_canceled(struct hg_gate_line *in, const struct hg_gate_pass *p
 }
 
 /* It is out of the line and has a ticket: it goes on. */
-static void let_go(struct hg_gate_line *in, struct hg_gate_pass *pass)
+static void let_go(struct hg_gate_line *in, struct hg_gate_pass *pass,
+                   struct hg_ticketline_tenant *place)
 {
     count_out(pass);
-    hg_gate_have(pass, in);
+    hg_gate_have(pass, in, place);
     pass->owner->on_turn(pass);
 }
 
+/* Workers with waiters have tickets in turn, so each may count on an equal part of them. */
+static uint32_t part_of(struct hg_gate_holder *holder, uint32_t worker)
+{
+    uint64_t bits = atomic_load_explicit(&holder->ticket.waiting, memory_order_relaxed);
+    int64_t size = hg_ticket_size(&holder->ticket);
+    int64_t part = size / __builtin_popcountll(bits | (uint64_t)1 << worker);
+    return part > 0 || size == 0 ? (uint32_t)part : 1;
+}
+
+static struct hg_ticketline_conf conf_of(const struct hg_gate_line *in)
+{
+    struct hg_gate_holder *h = in->holder;
+    return (struct hg_ticketline_conf){
+        .queue_timeout_us = atomic_load_explicit(&h->queue_timeout_us, memory_order_relaxed),
+        .flood_wait_us = atomic_load_explicit(&h->flood_wait_us, memory_order_relaxed),
+        .grew_us = atomic_load_explicit(&h->grew_us, memory_order_relaxed),
+        .size = part_of(h, in->worker->index),
+        .flood_newest = atomic_load_explicit(&h->flood_newest, memory_order_relaxed),
+    };
+}
+
 /* The next in turn has a ticket. */
-static void grant(struct hg_gate_line *in)
+static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf)
 {
     uint64_t now_us = in->worker->loop.now_us;
-    struct hg_gate_pass *pass = pass_of(hg_ticketline_pop(&in->line, now_us));
+    struct hg_ticketline_waiter *waiter = hg_ticketline_pop(&in->line, conf, now_us);
+    struct hg_gate_pass *pass = pass_of(waiter);
     hg_hist_record(&in->holder->waits[in->worker->index],
                    now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
-    let_go(in, pass);
+    let_go(in, pass, pass->place);
 }
 
 static void leave_empty(struct hg_gate_line *in)
@@ -149,18 +163,10 @@ static void leave_empty(struct hg_gate_line *in)
     hg_gate_wake(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
 
-static struct hg_ticketline_conf conf_of(const struct hg_gate_holder *holder)
+static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline_conf *conf)
 {
-    struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
-    return (struct hg_ticketline_conf){
-        atomic_load_explicit(&h->overload_wait_us, memory_order_relaxed)};
-}
-
-static void refuse_late_ones(struct hg_gate_line *in)
-{
-    const struct hg_ticketline_conf conf = conf_of(in->holder);
     struct hg_ticketline_waiter *waiter;
-    while ((waiter = hg_ticketline_expire(&in->line, &conf, in->worker->loop.now_us)) != NULL) {
+    while ((waiter = hg_ticketline_expire(&in->line, conf, in->worker->loop.now_us)) != NULL) {
         struct hg_gate_pass *pass = pass_of(waiter);
         count_canceled(in, pass);
         count_out(pass);
@@ -172,10 +178,11 @@ static void refuse_late_ones(struct hg_gate_line *in)
 /* As core/ticket.h wants it. */
 void hg_gate_serve(struct hg_gate_line *in)
 {
+    const struct hg_ticketline_conf conf = conf_of(in);
     in->serve_wanted = false;
-    refuse_late_ones(in);
+    refuse_late_ones(in, &conf);
     while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
-        grant(in);
+        grant(in, &conf);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -193,9 +200,10 @@ void hg_gates_serve(struct hg_worker *worker)
 void hg_gate_publish_line(struct hg_gate_line *in)
 {
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
-    hg_ticketline_tick(&in->line, in->worker->loop.now_us); /* overload ends in silence, too */
+    hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
-    hg_counter_set(&shown->overloaded, in->line.overloaded);
+    hg_counter_set(&shown->overloaded,
+                   hg_ticketline_is_flooded(&in->line, in->worker->loop.now_us));
 }
 
 static void arm(struct hg_worker *worker)
@@ -229,8 +237,10 @@ static bool is_full(struct hg_gate_holder *holder)
     return atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most;
 }
 
-/* When it began to wait, and until when it may: over all lines that it has been in. */
-static void set_times(struct hg_gate_pass *pass, const struct hg_gate_line *in)
+/* Sets its waiter: when it began to wait, and until when it may, over all lines that it has been
+   in. False: it would wait in vain. */
+static bool may_wait(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                     const struct hg_ticketline_conf *conf)
 {
     const struct hg_request *request = pass->request;
     struct hg_ticketline_waiter *waiter = &pass->waiter;
@@ -241,13 +251,11 @@ static void set_times(struct hg_gate_pass *pass, const struct hg_gate_line *in)
         since_us = pass->since_us;
     }
     pass->wait_us = waiter->since_us = now_us;
-    waiter->came_us = request->session->backlog_us != 0 ? request->session->backlog_us : now_us;
-    waiter->deadline_us =
-        since_us + atomic_load_explicit(&in->holder->queue_timeout_us, memory_order_relaxed);
+    waiter->came_us = request->session->backlog_us != 0 ? request->session->backlog_us : since_us;
+    waiter->deadline_us = since_us + conf->queue_timeout_us;
     if (request->call.deadline_us < waiter->deadline_us)
         waiter->deadline_us = request->call.deadline_us;
-    uint64_t units = pass == &request->pass ? request->read_units + request->write_units : 1;
-    waiter->cost = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+    return !is_gone(request) && waiter->deadline_us > now_us;
 }
 
 static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
@@ -258,6 +266,7 @@ static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
     pass->request->seen |= HG_SEEN_TICKET_WAITED;
     HG_PROBE_POINT(ticket__wait, pass->request->lane->bucket->name, in->place, in->line.count);
     pass->in_line = in;
+    pass->place = place;
     hg_ticketline_push(&in->line, place, &pass->waiter, now_us);
     atomic_fetch_add_explicit(&in->holder->waiting, 1, memory_order_relaxed);
     if (in->part != NULL)
@@ -270,20 +279,21 @@ static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
         arm(worker);
 }
 
-bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in)
+bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                  struct hg_ticketline_tenant *place)
 {
     struct hg_lane *lane = pass->request->lane;
-    const struct hg_ticketline_conf conf = conf_of(in->holder);
-    struct hg_ticketline_tenant *place = place_in(in, lane);
-    if (place == NULL || is_full(in->holder)) {
+    const struct hg_ticketline_conf conf = conf_of(in);
+    uint64_t now_us = in->worker->loop.now_us;
+    if (is_full(in->holder)) {
         hg_counter_add(&in->tally->overflows, 1);
         hg_counter_add(&lane->tallies[in->place].overflows, 1);
         refuse(pass, in, false);
         return false;
     }
-    set_times(pass, in);
-    if (is_gone(pass->request) ||
-        hg_ticketline_end_us(&in->line, place, &conf, &pass->waiter) <= in->worker->loop.now_us) {
+    if (!may_wait(pass, in, &conf) ||
+        hg_ticketline_admit(&in->line, place, &conf, &pass->waiter, now_us).why !=
+            HG_TICKETLINE_WAIT) {
         count_canceled(in, pass);
         note_late(in);
         refuse(pass, in, true);
@@ -295,7 +305,7 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in)
     }
     push(pass, in, place);
     if (hg_ticket_want(&in->holder->ticket, in->worker->index))
-        grant(in); /* perhaps to another one, whose turn it is */
+        grant(in, &conf); /* perhaps to another one, whose turn it is */
     if (in->line.count == 0)
         leave_empty(in);
     return true;
@@ -345,7 +355,7 @@ static void let_out(struct hg_gate_pass *pass, bool with_ticket)
     hg_ticketline_remove(&in->line, &pass->waiter, in->worker->loop.now_us);
     if (with_ticket) {
         hg_ticket_force(&in->holder->ticket);
-        let_go(in, pass);
+        let_go(in, pass, pass->place);
     } else {
         count_out(pass);
         pass->owner->on_turn(pass);

@@ -41,12 +41,25 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
     }
     part->gate = gate;
     part->share = share;
+    part->number = ++worker->parts;
     part->refs = 1;
     hg_list_init(&part->running);
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
         hg_gate_line_init(&part->lines[kind], worker, &share->holders[kind], part);
     hg_list_append(&gate->parts, &part->node);
     return part;
+}
+
+struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gate_part *part)
+{
+    struct hg_gate_cell *cell = hg_lane_cell(lane, part->share->index);
+    if (cell == NULL || cell->part == part->number)
+        return cell;
+    /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        hg_ticketline_tenant_init(&cell->queues[kind]);
+    cell->part = part->number;
+    return cell;
 }
 
 static bool make_room(struct hg_instance *instance, uint32_t server)

@@ -33,13 +33,15 @@ struct hg_gate_pass {
     struct hg_ticketline_waiter waiter;
     struct hg_request *request; /* whose it is */
     const struct hg_gate_owner *owner;
-    struct hg_gate_line *in_line; /* that it waits in; else NULL */
-    struct hg_gate_line *gate;    /* whose execution ticket it has */
-    struct hg_list run;           /* in its part's list, while it has an execution ticket */
-    uint64_t ticket_us;           /* has that since */
-    uint64_t wait_us;             /* waits since, in this line */
-    uint64_t since_us;            /* waits since, in all lines of servers; 0: it never did */
-    uint8_t tickets;              /* HG_TICKETS_* */
+    struct hg_gate_line *in_line;       /* that it waits in; else NULL */
+    struct hg_gate_line *gate;          /* whose execution ticket it has */
+    struct hg_ticketline_tenant *place; /* its tenant's place in that line */
+    struct hg_list run;                 /* in its part's list, while it has an execution ticket */
+    uint64_t ticket_us;                 /* has that since */
+    uint64_t ingress_us;                /* has its ingress ticket since */
+    uint64_t wait_us;                   /* waits since, in this line */
+    uint64_t since_us;                  /* waits since, in all lines of servers; 0: it never did */
+    uint8_t tickets;                    /* HG_TICKETS_* */
 };
 
 /* For a new request, or row call. */

@@ -57,7 +57,8 @@ static void set_lines(struct hg_gateshare *share, const struct hg_gateset_conf *
         struct hg_gate_holder *holder = &share->holders[kind];
         atomic_store(&holder->max_waiting, conf->max_waiting);
         atomic_store(&holder->queue_timeout_us, conf->queue_timeout_us);
-        atomic_store(&holder->overload_wait_us, conf->overload_wait_us);
+        atomic_store(&holder->flood_wait_us, conf->flood_wait_us);
+        atomic_store(&holder->flood_newest, conf->flood_newest);
     }
 }
 
@@ -78,7 +79,7 @@ void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
         else if (new)
             (void)hg_probe_configure(&share->probe, &conf->probe);
     }
-    hg_gateset_resize(set, front);
+    hg_gateset_resize(set, front, now_us);
     pthread_mutex_unlock(&set->lock);
 }
 
@@ -110,7 +111,7 @@ static void work_out(const struct hg_gateset *set, unsigned count, uint64_t *siz
     }
 }
 
-void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front)
+void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front, uint64_t now_us)
 {
     uint64_t sizes[HOLDERS_MAX];
     unsigned count = hg_gateset_count(set);
@@ -119,11 +120,11 @@ void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front)
     work_out(set, count, sizes);
     for (unsigned i = 0; i < count; i++)
         for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-            struct hg_ticket *ticket = &hg_gateset_at(set, i)->holders[kind].ticket;
+            struct hg_gate_holder *holder = &hg_gateset_at(set, i)->holders[kind];
             int64_t size = (int64_t)sizes[i * HG_TICKET_KINDS + kind];
-            if (hg_ticket_size(ticket) == size)
+            if (hg_ticket_size(&holder->ticket) == size)
                 continue;
-            uint32_t poke = hg_ticket_resize(ticket, size);
+            uint32_t poke = hg_gate_holder_resize(holder, size, now_us);
             if (front != NULL && front->workers != NULL)
                 hg_gate_poke(front, poke);
         }
@@ -214,7 +215,7 @@ struct hg_gateshare *hg_gateset_take(struct hg_gateset *set, struct hg_front *fr
     if (share != NULL)
         atomic_fetch_add(&share->uses, 1);
     if (share != NULL && new)
-        hg_gateset_resize(set, front);
+        hg_gateset_resize(set, front, 0);
     pthread_mutex_unlock(&set->lock);
     return share;
 }
@@ -247,7 +248,7 @@ int hg_gateset_list(struct hg_gateset *set, struct hg_front *front, const char *
         else
             atomic_store(&share->listed, true);
     }
-    hg_gateset_resize(set, front);
+    hg_gateset_resize(set, front, 0);
     pthread_mutex_unlock(&set->lock);
     return rc;
 }

@@ -28,7 +28,8 @@ struct hg_front;
 struct hg_gateset_conf {
     struct hg_probe_conf probe; /* of each server's controller */
     uint64_t max_waiting;       /* of each holder */
-    uint64_t queue_timeout_us, overload_wait_us;
+    uint64_t queue_timeout_us, flood_wait_us;
+    bool flood_newest;
     uint64_t cap; /* of the sum of all sizes; 0: none */
     bool is_sum;  /* fixed control: read_tickets and write_tickets are of all servers together */
 };
@@ -73,7 +74,7 @@ HG_MUST_USE int hg_gateset_list(struct hg_gateset *set, struct hg_front *front,
 void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
                           const struct hg_gateset_conf *conf, uint64_t now_us);
 /* Sets the sizes that the controllers want, as far as the set allows; under its lock. */
-void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front);
+void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front, uint64_t now_us);
 
 static inline unsigned hg_gateset_count(const struct hg_gateset *set)
 {

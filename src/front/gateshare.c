@@ -42,8 +42,15 @@ int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
     hg_ticket_init(&holder->ticket, size);
     atomic_init(&holder->max_waiting, OPEN_WIDE);
     atomic_init(&holder->queue_timeout_us, 1000000);
-    atomic_init(&holder->overload_wait_us, 20000);
+    atomic_init(&holder->flood_wait_us, 100000);
     return 0;
+}
+
+uint32_t hg_gate_holder_resize(struct hg_gate_holder *holder, int64_t size, uint64_t now_us)
+{
+    if (size > hg_ticket_size(&holder->ticket))
+        atomic_store_explicit(&holder->grew_us, now_us, memory_order_relaxed);
+    return hg_ticket_resize(&holder->ticket, size);
 }
 
 void hg_gate_holder_fini(struct hg_gate_holder *holder)

@@ -34,7 +34,7 @@ enum { HG_GATE_STATS = sizeof(struct hg_gate_tally) / sizeof(hg_counter) };
 struct hg_gate_worker {
     struct hg_gate_tally tally;
     hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
-    hg_counter overloaded;   /* 1: its line is overloaded */
+    hg_counter overloaded;   /* 1: some tenant floods its line */
     hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
@@ -45,7 +45,9 @@ struct hg_gate_holder {
     _Atomic int64_t stranded;                /* slots whose answer nobody waits for */
     _Atomic uint64_t max_waiting;            /* how many may be in line; 0: nobody waits */
     _Atomic uint64_t queue_timeout_us;       /* how long one may wait */
-    _Atomic uint64_t overload_wait_us;       /* the same under overload */
+    _Atomic uint64_t flood_wait_us;          /* the same at first, of a tenant that floods, */
+    _Atomic bool flood_newest;               /* and are its newest served first? */
+    _Atomic uint64_t grew_us;                /* when the size last grew; 0: never */
     uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
     unsigned worker_count;
     struct hg_gate_worker *workers;
@@ -77,6 +79,9 @@ struct hg_gateshare {
 HG_MUST_USE int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
                                     unsigned workers, int64_t size, struct hg_hist *waits);
 void hg_gate_holder_fini(struct hg_gate_holder *holder);
+/* Changes the size; the worker to poke, as hg_ticket_resize. */
+HG_MUST_USE uint32_t hg_gate_holder_resize(struct hg_gate_holder *holder, int64_t size,
+                                           uint64_t now_us);
 /* Both holders open wide until the process sets their sizes; NULL when memory is out. */
 HG_MUST_USE struct hg_gateshare *hg_gateshare_new(const char *server, unsigned workers,
                                                   struct hg_hist *waits[HG_TICKET_KINDS]);

@@ -86,6 +86,7 @@ struct hg_worker {
     struct hg_letter tick_letter, leave_letter, drain_letter;
     struct hg_gate *gates[HG_UPSTREAMS_MAX]; /* of upstreams with an instance, old or not */
     struct hg_gate_line *ingress;
+    uint64_t parts;               /* of gates, that were ever made */
     struct hg_list lines_waiting; /* lines with somebody in them */
     struct hg_timer line_timer;
     bool line_timer_armed;

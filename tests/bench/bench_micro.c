@@ -157,7 +157,6 @@ static void line_push(unsigned long i)
     struct hg_ticketline_waiter *waiter = &line_waiters[i % HG_COUNT_OF(line_waiters)];
     waiter->since_us = waiter->came_us = i;
     waiter->deadline_us = i + 1000000;
-    waiter->cost = 1;
     hg_ticketline_push(&line, &line_tenants[i % HG_COUNT_OF(line_tenants)], waiter, i);
 }
 
@@ -169,12 +168,16 @@ static void line_prepare(void)
         hg_ticketline_tenant_init(&line_tenants[i]);
 }
 
+static const struct hg_ticketline_conf line_conf = {
+    .queue_timeout_us = 1000000, .flood_wait_us = 100000, .size = 32};
+
 static void line_push_pop(void)
 {
     line_prepare();
     for (unsigned long i = 0; i < iterations; i++) {
         line_push(i);
-        if (line.count > HG_COUNT_OF(line_waiters) / 2 && hg_ticketline_pop(&line, i) == NULL)
+        if (line.count > HG_COUNT_OF(line_waiters) / 2 &&
+            hg_ticketline_pop(&line, &line_conf, i) == NULL)
             abort();
     }
 }
@@ -182,14 +185,25 @@ static void line_push_pop(void)
 /* Those that give up, in the order in which they came. */
 static void line_push_expire(void)
 {
-    struct hg_ticketline_conf conf = {20000};
     line_prepare();
     for (unsigned long i = 0; i < iterations; i++) {
         line_push(i);
         if (line.count > HG_COUNT_OF(line_waiters) / 2 &&
-            hg_ticketline_expire(&line, &conf, i + 2000000) == NULL)
+            hg_ticketline_expire(&line, &line_conf, i + 2000000) == NULL)
             abort();
     }
+}
+
+/* What each request pays while nobody waits. */
+static void line_take_give(void)
+{
+    line_prepare();
+    for (unsigned long i = 0; i < iterations; i++) {
+        struct hg_ticketline_tenant *tenant = &line_tenants[i % HG_COUNT_OF(line_tenants)];
+        hg_ticketline_take(&line, tenant, i);
+        hg_ticketline_give(&line, tenant, i & 1023, true, i + 1);
+    }
+    sink = line_tenants[0].mean_16us;
 }
 
 /* ---- memory ---- */
@@ -455,6 +469,7 @@ static const struct {
     {"ticket_take_put", ticket_take_put, ticket_prepare, 0},
     {"line_push_pop", line_push_pop, NULL, 0},
     {"line_push_expire", line_push_expire, NULL, 0},
+    {"line_take_give", line_take_give, NULL, 0},
     {"slab", slab, NULL, 0},
     {"row_apply", row_apply, NULL, 0},
     {"hot_two_uniform", hot_update, hot_uniform_stream, 0},

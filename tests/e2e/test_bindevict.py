@@ -265,8 +265,7 @@ def test_writes(sent_too):
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_modes_that_refuse_nothing(mode):
     """Observing counts what would be done; off does not even look."""
-    with scene({"culprit": CULPRIT}, tenant={"bind_mode": mode}, calm=False,
-               overload_wait_ms=1000) as it:
+    with scene({"culprit": CULPRIT}, tenant={"bind_mode": mode}, calm=False) as it:
         it.let_loose("culprit")
         it.load.run(SETTLE_S + 1.0)
         seen = statuses(it.load.select(None, it.since))

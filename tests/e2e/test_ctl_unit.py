@@ -326,8 +326,8 @@ UPSTREAM_PARAMS = [
     "connect_timeout_ms", "backend_timeout_ms", "reconnect_max_ms", "pool_depth",
     "pool_max_connections", "pool_min_hold_ms", "pool_idle_timeout_s",
     "execution_control", "read_tickets", "write_tickets", "tickets_scope", "upstream_tickets",
-    "execution_max_queue_depth",
-    "queue_timeout_ms", "overload_wait_ms", "throughput_probing_interval_ms",
+    "execution_max_queue_depth", "queue_timeout_ms", "overload_wait_ms", "flood_wait_ms",
+    "flood_order", "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
     "throughput_probing_max_concurrency", "throughput_probing_read_write_ratio",
     "throughput_probing_concurrency_moving_average_weight", "throughput_probing_step_multiple"]
@@ -390,7 +390,7 @@ def test_what_was_set_before_a_refusal_is_said():
         return [{"status": 0x04, "value": "no"}] if frame.key.endswith(b"write_tickets") else [{}]
     with Server({Op.SET_PARAM: set_param}) as server:
         done = server.run("set", "upstream", "a", "read_tickets=9", "write_tickets=9",
-                          "overload_wait_ms=9")
+                          "queue_timeout_ms=9")
         assert done.returncode == REFUSED and len(server.sent) == 2, done
     assert "set upstream 'a'" in done.stderr
     assert "what was set before that stays: read_tickets\n" in done.stderr

@@ -120,9 +120,10 @@ def test_a_store_that_stops_for_three_seconds(control):
 @pytest.mark.parametrize("control", ["fixed", "adaptive"])
 def test_a_tenant_that_offers_a_hundred_times_its_share(control):
     """A hundred tenants before a store that does 500 a second: 5 for each. One asks for 500, of many
-    keys, the others for 5 each, at steady rates: what they get is the same for all."""
+    keys, the others for 4.5 each, at steady rates: what they get is the same for all.
+    The one has what they leave; of its requests the newest, as its clients wait for half a second."""
     names = ["t%02d" % n for n in range(100)]
-    options = {"execution_control": control}
+    options = {"execution_control": control, "flood_order": "newest"}
     if control == "fixed":
         options.update(read_tickets=10, write_tickets=10)
     with front(store={"service_ms": 20, "slots": 10}, tenants=[{"name": name} for name in names],
@@ -133,7 +134,7 @@ def test_a_tenant_that_offers_a_hundred_times_its_share(control):
             keys = innocent_keys(50 if greedy else 2)
             fill(store, keys, tenant=name)
             streams.append(stream(daemon, name, keys, 100 if greedy else 2, tenant=name,
-                                  rate=500 if greedy else 5, patience_s=0.5, seed=place + 1))
+                                  rate=500 if greedy else 4.5, patience_s=0.5, seed=place + 1))
         with Load(*streams) as load:
             load.run(1.5)
             begun = time.monotonic()
@@ -143,7 +144,7 @@ def test_a_tenant_that_offers_a_hundred_times_its_share(control):
         shares = [statuses(events)[St.OK] / len(events) for events in asked]
         index = jain(shares[1:])
         assert index >= 0.95, "Jain %.3f of %s" % (index, shares)
-        # Together they ask for as much as the one does.
+        # Together they ask for nearly as much as the one does, and for nine tenths of what there is.
         greedy, others = statuses(asked[0])[St.OK], sum(statuses(e)[St.OK] for e in asked[1:])
         assert 0 < greedy <= others / 3, "one got %d of %d, the others %d of %d" % (
             greedy, len(asked[0]), others, sum(map(len, asked[1:])))
@@ -199,7 +200,7 @@ def test_size_nought_blocks_all_but_administration():
     """And a size above it wakes whoever waits."""
     key = b"key-of-all"
     server = {"ingress_tickets": 0, "ingress_queue_timeout_ms": 8000,
-              "ingress_overload_wait_ms": 8000, "request_deadline_ms": 8000}
+              "request_deadline_ms": 8000}
     with front(store={"service_ms": 1}, server=server) as (daemon, store):
         fill(store, [key])
         waiting = tools.clients(daemon, 3)
@@ -277,7 +278,7 @@ def test_ingress_can_be_switched_off_and_on():
 def test_ticket_modes_of_a_tenant_that_refuse_nothing(mode):
     keys = innocent_keys()
     with front(store={"service_ms": 20, "slots": 20}, execution_control="fixed", read_tickets=2,
-               write_tickets=2, overload_wait_ms=20,
+               write_tickets=2,
                tenants=[{"name": tools.TENANT, "ticket_mode": mode}]) as (daemon, store):
         fill(store, keys)
         with Load(stream(daemon, "all", keys, 30)) as load:

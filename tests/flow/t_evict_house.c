@@ -147,7 +147,6 @@ static void test_no_key_qualifies(void **state)
     (void)state;
     struct village v;
     village_open(&v);
-    atomic_store(&gate_holder(&v.stage, HG_GATE_READ)->overload_wait_us, 1000000);
     gate_resize(&v.stage, HG_GATE_READ, 7);
     ask_all(&v, "2900111");
     grow_old(&v);

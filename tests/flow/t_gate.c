@@ -376,7 +376,8 @@ static void test_ingress_first(void **state)
 
 #define CROWD 10
 
-/* First in, first out within a tenant; tenants in turn, however many of one wait before. */
+/* First in, first out within a tenant; tenants in turn by ticket time, however many of one wait
+   before. */
 static void test_order(void **state)
 {
     static const char *const keys[CROWD] = {"d0", "d1", "d2", "d3", "d4",
@@ -404,6 +405,7 @@ static void test_order(void **state)
         stage_run(&s.stage);
         assert_int_equal(fakestore_pending(s.store), 1);
         assert_string_equal(fakestore_first(s.store)->key, turns[i]);
+        gate_wait(&s.stage, turns[i][0] == 'd' ? 1000 : 1001);
         fakestore_obey(fakestore_first(s.store));
     }
     for (unsigned i = 0; i < CROWD; i++) {

@@ -356,7 +356,7 @@ static struct hg_gateset_conf fixed(uint32_t reads, bool is_sum, uint64_t cap)
                   .step = 0.1},
         .max_waiting = 100,
         .queue_timeout_us = 1000000,
-        .overload_wait_us = 20000,
+        .flood_wait_us = 100000,
         .cap = cap,
         .is_sum = is_sum,
     };

@@ -245,7 +245,6 @@ static void stress(uint64_t seed)
     atomic_store(&stage_find(&stage, "default")->ticket_mode, HG_MODE_ENFORCE);
     for (enum hg_gate_place place = HG_GATE_INGRESS; place < HG_GATE_PLACES; place++) {
         atomic_store(&gate_holder(&stage, place)->queue_timeout_us, 3600000000);
-        atomic_store(&gate_holder(&stage, place)->overload_wait_us, 3600000000);
         hg_ticket_init(&gate_holder(&stage, place)->ticket, 2);
     }
     stage_start(&stage);

@@ -16,6 +16,7 @@ struct block {
 struct holder {
     struct hg_ticketline line;
     struct hg_ticketline_tenant *tenants;
+    struct hg_ticketline_conf conf;
     int64_t size, out, peak;
     uint64_t finished, service_us;
     uint64_t queue_min_us; /* since the last step; UINT64_MAX: nobody asked for a ticket */
@@ -30,7 +31,6 @@ struct sim {
     struct overload_server server;
     struct overload_session *sessions;
     struct holder holders[HG_TICKET_KINDS];
-    struct hg_ticketline_conf conf;
     struct hg_list sent; /* not answered, oldest first */
     struct overload_fifo retries;
     uint32_t *resuming; /* sessions that are to be looked at: their waiting request has ended */
@@ -145,6 +145,8 @@ static void answer(struct sim *sim, struct overload_request *request)
 static void finish(struct sim *sim, struct overload_request *request)
 {
     struct holder *holder = &sim->holders[request->kind];
+    hg_ticketline_give(&holder->line, &holder->tenants[sim->sessions[request->session].tenant],
+                       sim->now_us - request->sent_us, true, sim->now_us);
     holder->out--;
     if (!request->answered) {
         holder->finished++;
@@ -169,6 +171,8 @@ static void time_out(struct sim *sim, struct overload_request *request)
 static void send(struct sim *sim, struct overload_request *request)
 {
     struct holder *holder = &sim->holders[request->kind];
+    hg_ticketline_take(&holder->line, &holder->tenants[sim->sessions[request->session].tenant],
+                       sim->now_us);
     holder->out++;
     if (holder->out > holder->peak)
         holder->peak = holder->out;
@@ -192,7 +196,7 @@ static bool decide(struct sim *sim, struct overload_request *request)
     struct overload_session *session = &sim->sessions[request->session];
     struct holder *holder = &sim->holders[request->kind];
     struct hg_ticketline_waiter *waiter = &request->waiter;
-    if (holder->out < holder->size) {
+    if (holder->out < holder->size && holder->line.count == 0) {
         note_wait(holder, 0);
         send(sim, request);
         return true;
@@ -200,9 +204,9 @@ static bool decide(struct sim *sim, struct overload_request *request)
     waiter->since_us = sim->now_us;
     waiter->came_us = session->backed_us < sim->now_us ? session->backed_us : sim->now_us;
     waiter->deadline_us = sim->now_us + OVERLOAD_QUEUE_TIMEOUT_US;
-    waiter->cost = 1;
-    if (hg_ticketline_end_us(&holder->line, &holder->tenants[session->tenant], &sim->conf,
-                             waiter) <= sim->now_us) {
+    if (hg_ticketline_admit(&holder->line, &holder->tenants[session->tenant], &holder->conf, waiter,
+                            sim->now_us)
+            .why != HG_TICKETLINE_WAIT) {
         refuse(sim, request);
         return true;
     }
@@ -245,8 +249,8 @@ static void settle(struct sim *sim)
         for (uint32_t k = 0; k < HG_TICKET_KINDS; k++) {
             struct holder *holder = &sim->holders[k];
             while (holder->out < holder->size && holder->line.count > 0) {
-                struct overload_request *request =
-                    (struct overload_request *)hg_ticketline_pop(&holder->line, sim->now_us);
+                struct overload_request *request = (struct overload_request *)hg_ticketline_pop(
+                    &holder->line, &holder->conf, sim->now_us);
                 end_wait(sim, request);
                 send(sim, request);
             }
@@ -264,9 +268,9 @@ static void expire(struct sim *sim)
     for (uint32_t k = 0; k < HG_TICKET_KINDS; k++) {
         struct holder *holder = &sim->holders[k];
         struct hg_ticketline_waiter *waiter;
-        if (holder->line.count > 0 && sim->tick_us <= sim->now_us)
+        if (sim->tick_us <= sim->now_us)
             hg_ticketline_tick(&holder->line, sim->now_us);
-        while ((waiter = hg_ticketline_expire(&holder->line, &sim->conf, sim->now_us)) != NULL) {
+        while ((waiter = hg_ticketline_expire(&holder->line, &holder->conf, sim->now_us)) != NULL) {
             struct overload_request *request = (struct overload_request *)waiter;
             end_wait(sim, request);
             refuse(sim, request);
@@ -302,7 +306,10 @@ static void take_sizes(struct sim *sim, const uint32_t size[HG_TICKET_KINDS])
 {
     uint32_t total = 0;
     for (uint32_t k = 0; k < HG_TICKET_KINDS; k++) {
-        sim->holders[k].size = size[k];
+        struct holder *holder = &sim->holders[k];
+        if (size[k] > holder->size)
+            holder->conf.grew_us = sim->now_us;
+        holder->size = holder->conf.size = size[k];
         total += size[k];
     }
     sim->tally->sizes[sim->tally->size_count++] = total;
@@ -356,7 +363,7 @@ static uint64_t next_us(struct sim *sim)
     for (uint32_t k = 0; k < HG_TICKET_KINDS; k++) {
         struct hg_ticketline *line = &sim->holders[k].line;
         if (line->count > 0)
-            at_us = min_of(at_us, min_of(hg_ticketline_next_us(line, &sim->conf), sim->tick_us));
+            at_us = min_of(at_us, min_of(hg_ticketline_next_us(line), sim->tick_us));
     }
     return at_us > sim->now_us ? at_us : sim->now_us;
 }
@@ -382,7 +389,6 @@ static void init(struct sim *sim, const struct overload_setup *setup, struct ove
 {
     uint32_t sessions = overload_sessions(setup);
     *sim = (struct sim){.setup = setup, .tally = tally};
-    sim->conf.overload_wait_us = OVERLOAD_WAIT_US;
     sim->step_us = OVERLOAD_INTERVAL_US;
     sim->tick_us = TICK_US;
     hg_list_init(&sim->sent);
@@ -396,6 +402,8 @@ static void init(struct sim *sim, const struct overload_setup *setup, struct ove
     for (uint32_t k = 0; k < HG_TICKET_KINDS; k++) {
         struct holder *holder = &sim->holders[k];
         hg_ticketline_init(&holder->line);
+        holder->conf = (struct hg_ticketline_conf){.queue_timeout_us = OVERLOAD_QUEUE_TIMEOUT_US,
+                                                   .flood_wait_us = OVERLOAD_FLOOD_WAIT_US};
         holder->queue_min_us = UINT64_MAX;
         holder->tenants = make_zeroed(setup->tenants, sizeof(*holder->tenants));
         for (uint32_t i = 0; i < setup->tenants; i++)

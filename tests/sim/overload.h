@@ -9,8 +9,9 @@
 // request. A session has at most one waiting request; what comes behind it stays in its socket and
 // is decided only when that one has ended. Tickets are of two holders (reads, writes) whose sizes
 // the controller under test sets each interval, at once: what is available may become negative.
-// Who waits stands in the real core/ticketline. A request that the backend has not answered in time
-// is answered by the front, and its ticket stays taken until the backend is through with it.
+// Who waits stands in the real core/ticketline, which also says who may. A request that the backend
+// has not answered in time is answered by the front, and its ticket stays taken until the backend
+// is through with it.
 //
 // The backend works on all n requests inside it at once, with equal shares of the rate
 //
@@ -126,7 +127,7 @@ void overload_tally_fini(struct overload_tally *tally);
    request, 2500 ms, is beyond all waits together and decides nothing here. */
 #define OVERLOAD_INTERVAL_US        100000
 #define OVERLOAD_QUEUE_TIMEOUT_US   1000000
-#define OVERLOAD_WAIT_US            20000
+#define OVERLOAD_FLOOD_WAIT_US      100000
 #define OVERLOAD_BACKEND_TIMEOUT_US 1000000
 #define OVERLOAD_MIN                4
 #define OVERLOAD_MAX                1024

@@ -10,7 +10,7 @@
 
 #include "overload_score.h"
 
-#define OVERLOAD_SLO_US 100000
+#define OVERLOAD_SLO_US OVERLOAD_QUEUE_TIMEOUT_US
 
 enum overload_store {
     OVERLOAD_SMALL, // knee 20, 10 ms: 2,000/s

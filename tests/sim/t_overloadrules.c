@@ -200,10 +200,8 @@ static void test_a_session_has_one_waiting_request(void **state)
     sum = sum_of(&tally);
     assert_int_equal(sum.answered, 0);
     assert_in_range(sum.offered, 900, 1100);
-    /* The line is overloaded after 100 ms, the first two give up, and what is behind them is as old
-       as they are. Then each waits for 20 ms. */
-    assert_in_range(sum.waited, 2, 2 + 2 * (900 / 20 + 1));
-    assert_true(sum.refused >= sum.offered - 2 * 40);
+    /* The first two give up after a second, and what is behind them is as old as they are. */
+    assert_in_range(sum.waited, 2, 2);
     overload_tally_fini(&tally);
 }
 
@@ -250,6 +248,7 @@ static void test_a_time_out_keeps_its_ticket(void **state)
     overload_tally_fini(&tally);
 }
 
+/* Nearly all are refused, at once; a second try that is let in is not tried again. */
 static void test_refusals_are_retried(void **state)
 {
     struct overload_setup setup = overload_steady(OVERLOAD_SMALL, .25, 2);
@@ -257,12 +256,12 @@ static void test_refusals_are_retried(void **state)
     uint32_t once;
     (void)state;
     setup.seed = 1;
-    run_chosen(&setup, 0, 0, &tally);
+    run_chosen(&setup, 1, 1, &tally);
     once = sum_of(&tally).refused;
     overload_tally_fini(&tally);
     setup.retries = 3;
-    run_chosen(&setup, 0, 0, &tally);
-    assert_near(sum_of(&tally).refused, 4. * once, .02 * 4 * once);
+    run_chosen(&setup, 1, 1, &tally);
+    assert_near(sum_of(&tally).refused, 4. * once, .05 * 4 * once);
     overload_tally_fini(&tally);
 }
 

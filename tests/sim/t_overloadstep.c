@@ -15,6 +15,7 @@
 
 #define UP_S   1. /* after a step up of load */
 #define DROP_S 2. /* after a halving of capacity */
+#define BACK_S 4. /* after it was restored: a step up is judged while those in line still count */
 
 /* At the end of a phase of 2x and more: no poor size to converge to. Steady loads have bars of
    their own, over longer times, in t_overload.c. */
@@ -77,7 +78,7 @@ static void test_load_steps_by_four(void **state)
 
 static void test_load_steps_from_a_tenth_to_four(void **state)
 {
-    const double within_s[] = {0, UP_S, UP_S};
+    const double within_s[] = {0, 1.5 * UP_S, UP_S};
     struct overload_setup setup = make_steps(OVERLOAD_SMALL, .1, 4);
     struct overload_row row;
     (void)state;
@@ -110,7 +111,7 @@ static int count_not_stuck(const struct overload_row *row)
 
 static void test_knee_is_halved(void **state)
 {
-    const double within_s[] = {0, 0, DROP_S, DROP_S};
+    const double within_s[] = {0, 0, DROP_S, BACK_S};
     struct overload_setup setup = make_halving(1, .5);
     struct overload_row row;
     (void)state;
@@ -130,7 +131,7 @@ static void test_speed_is_halved(void **state)
     assert_int_equal(run_row("speed halved", &setup, within_s, &row), 0);
 }
 
-/* Goodput of the second second after the pause, of each seed, is back to 90 percent; meanwhile
+/* Goodput of the second second after the pause, of each seed, is back to 85 percent; meanwhile
    what is inside, and so memory, is bounded by the tickets. */
 static void test_store_pauses(void **state)
 {
@@ -160,7 +161,7 @@ static void test_store_pauses(void **state)
         if (c == OVERLOAD_ADAPTIVE)
             back = sum;
     }
-    missed += back < GOODPUT;
+    missed += back < .85;
     assert_int_equal(missed, 0);
 }
 

@@ -133,6 +133,7 @@ static void test_bounds(void **state)
         {HG_CONF_SCOPE_UPSTREAM, "upstream_tickets", 0, 1000000},
         {HG_CONF_SCOPE_UPSTREAM, "execution_max_queue_depth", 0, 1000000},
         {HG_CONF_SCOPE_UPSTREAM, "overload_wait_ms", 1, 600000},
+        {HG_CONF_SCOPE_UPSTREAM, "flood_wait_ms", 10, 600000},
         {HG_CONF_SCOPE_UPSTREAM, "throughput_probing_interval_ms", 10, 60000},
         {HG_CONF_SCOPE_UPSTREAM, "throughput_probing_initial_concurrency", 0, 2000000},
         {HG_CONF_SCOPE_UPSTREAM, "throughput_probing_min_concurrency", 1, 1000000},
@@ -166,6 +167,9 @@ static void test_rules_between_sizes(void **state)
 {
     (void)state;
     static const struct complaint refused[] = {
+        {E "    flood_wait_ms: 1001\n",
+         "c.yaml:4: flood_wait_ms '1001' of upstream 'e' exceeds queue_timeout_ms (accepted: 10 to "
+         "1000)\n"},
         {E "    throughput_probing_min_concurrency: 2000\n",
          "c.yaml:4: throughput_probing_min_concurrency '2000' of upstream 'e' exceeds "
          "throughput_probing_max_concurrency (accepted: 1 to 1024)\n"},
@@ -187,6 +191,13 @@ static void test_rules_between_sizes(void **state)
          "c.yaml:2: bad value 'on' of 'bind_mode' (accepted: off, observe, enforce)\n"},
     };
     static const struct complaint warned[] = {
+        {E "    overload_wait_ms: 30\n",
+         "warning: c.yaml:4: overload_wait_ms of upstream 'e' has no effect: what it did is now "
+         "done by admission by predicted wait: see flood_wait_ms\n"},
+        {"ingress_overload_wait_ms: 30\n",
+         "warning: c.yaml:1: ingress_overload_wait_ms has no effect: what it did is now done by "
+         "admission by predicted wait: see flood_wait_ms\n"},
+        {E "    queue_timeout_ms: 50\n", ""}, /* below flood_wait_ms, which nobody has set */
         {E "    throughput_probing_initial_concurrency: 8\n", ""},
         {E "    throughput_probing_initial_concurrency: 2048\n", ""},
         {E "    throughput_probing_initial_concurrency: 7\n",
@@ -377,8 +388,8 @@ static void test_what_opcodes_cannot_set(void **unused)
         "reconnect_max_ms, pool_depth, pool_max_connections, pool_min_hold_ms, "
         "pool_idle_timeout_s, execution_control, "
         "read_tickets, write_tickets, tickets_scope, upstream_tickets, execution_max_queue_depth, "
-        "queue_timeout_ms, "
-        "overload_wait_ms, throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
+        "queue_timeout_ms, overload_wait_ms, flood_wait_ms, flood_order, "
+        "throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
         "throughput_probing_min_concurrency, throughput_probing_max_concurrency, "
         "throughput_probing_read_write_ratio, "
         "throughput_probing_concurrency_moving_average_weight, throughput_probing_step_multiple)");

@@ -49,12 +49,13 @@ static int64_t size_of(const struct fixture *fixture, enum hg_ticket_kind kind)
 }
 
 static void assert_line(const struct hg_gate_holder *holder, uint64_t max, uint64_t timeout_us,
-                        uint64_t overload_us)
+                        uint64_t flood_us, bool newest)
 {
     struct hg_gate_holder *h = (struct hg_gate_holder *)(uintptr_t)holder;
     assert_int_equal(atomic_load(&h->max_waiting), max);
     assert_int_equal(atomic_load(&h->queue_timeout_us), timeout_us);
-    assert_int_equal(atomic_load(&h->overload_wait_us), overload_us);
+    assert_int_equal(atomic_load(&h->flood_wait_us), flood_us);
+    assert_int_equal(atomic_load(&h->flood_newest), newest);
 }
 
 static void test_ingress(void **state)
@@ -64,12 +65,12 @@ static void test_ingress(void **state)
     publish(fixture, "");
     assert_true(atomic_load(&fixture->front.ingress_enabled));
     assert_int_equal(hg_ticket_size(&ingress->ticket), 1000000);
-    assert_line(ingress, 1000000, 1000000, 20000);
+    assert_line(ingress, 1000000, 1000000, 100000, false);
     publish(fixture, "ingress_enabled: false\ningress_tickets: 50\ningress_max_queue_depth: 0\n"
-                     "ingress_queue_timeout_ms: 7\ningress_overload_wait_ms: 600000\n");
+                     "ingress_queue_timeout_ms: 7\n");
     assert_false(atomic_load(&fixture->front.ingress_enabled));
     assert_int_equal(hg_ticket_size(&ingress->ticket), 50);
-    assert_line(ingress, 0, 7000, 600000000);
+    assert_line(ingress, 0, 7000, 100000, false);
 }
 
 static void test_fewer_tickets_revoke_nothing(void **state)
@@ -93,17 +94,20 @@ static void test_execution(void **state)
 {
     struct fixture *fixture = *state;
     struct hg_gateshare *gate = hg_gateset_at(fixture->upstream.gates, 0);
-    publish(fixture,
-            E("execution_control: fixed, read_tickets: 64, write_tickets: 32, "
-              "execution_max_queue_depth: 11, queue_timeout_ms: 12, overload_wait_ms: 13"));
+    publish(fixture, E("execution_control: fixed, read_tickets: 64, write_tickets: 32, "
+                       "execution_max_queue_depth: 11, queue_timeout_ms: 120, flood_wait_ms: 13, "
+                       "flood_order: newest"));
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        assert_line(&gate->holders[kind], 11, 12000, 13000);
-    /* In force at once: nobody comes in between. */
+        assert_line(&gate->holders[kind], 11, 120000, 13000, true);
+    /* In force at once: nobody comes in between. It is remembered when a size grew. */
+    assert_int_equal(atomic_load(&gate->holders[HG_TICKET_READ].grew_us), 0);
     assert_int_equal(size_of(fixture, HG_TICKET_READ), 64);
     assert_int_equal(size_of(fixture, HG_TICKET_WRITE), 32);
     publish(fixture, E("execution_control: fixed, read_tickets: 8, write_tickets: 2000"));
     assert_int_equal(size_of(fixture, HG_TICKET_READ), 8);
     assert_int_equal(size_of(fixture, HG_TICKET_WRITE), 2000);
+    assert_int_equal(atomic_load(&gate->holders[HG_TICKET_READ].grew_us), 0);
+    assert_true(atomic_load(&gate->holders[HG_TICKET_WRITE].grew_us) > 0);
     publish(fixture, E("throughput_probing_max_concurrency: 100"));
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         assert_true(size_of(fixture, kind) >= 4);
@@ -143,7 +147,7 @@ static void test_other_settings_leave_the_controller_alone(void **state)
     publish(fixture, E("execution_control: probing, throughput_probing_initial_concurrency: 40"));
     gate->probe.state = HG_PROBE_UP;
     publish(fixture, E("execution_control: probing, throughput_probing_initial_concurrency: 40, "
-                       "overload_wait_ms: 99"));
+                       "flood_wait_ms: 99"));
     assert_int_equal(gate->probe.state, HG_PROBE_UP);
     publish(fixture, E("execution_control: probing, throughput_probing_initial_concurrency: 80"));
     assert_int_equal(gate->probe.state, HG_PROBE_STABLE);

@@ -1,4 +1,4 @@
-// t_ticketline - when a tenant in a ticket line is overloaded, who is served then, who gives up
+// t_ticketline - who gets in line for a ticket, which tenants flood, when a wait is over
 // SPDX-License-Identifier: BSD-3-Clause
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,337 +6,532 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/prng.h"
 #include "ticketlineset.h"
 
-static uint32_t expire_all(uint64_t now_us)
+#define SERVICE_US (20 * MS)
+
+static uint64_t bound_us(uint32_t tenant)
+{
+    return hg_ticketline_bound_us(&tenants[tenant], &conf, now_us);
+}
+
+static uint64_t flood_since_us(uint32_t tenant)
+{
+    return hg_ticketline_flood_since_us(&tenants[tenant], &conf, now_us);
+}
+
+/* The tenants' mean services are known, nobody waits, and no grant is recent. */
+static void warm_up(uint32_t n, uint64_t service_us)
+{
+    for (uint32_t t = 0; t < n; t++) {
+        arrive(t, service_us);
+        pass(service_us);
+    }
+    pass(5 * S);
+    hg_ticketline_tick(&line, now_us);
+    hg_ticketline_tick(&line, now_us);
+}
+
+/* All tickets are taken, each for ever. */
+static void take_all(uint32_t tenant)
+{
+    while (out < conf.size)
+        assert_int_equal(arrive(tenant, FOREVER)->state, JOB_RUNS);
+}
+
+/* Waiters that were let in, before one is refused. */
+static uint32_t arrive_until_refused(uint32_t tenant, uint64_t service_us)
 {
     uint32_t n = 0;
-    while (hg_ticketline_expire(&line, &conf, now_us) != NULL)
-        n++;
+    struct job *job;
+    while ((job = arrive(tenant, service_us))->state != JOB_REFUSED) {
+        n += job->state == JOB_WAITS;
+        assert_true(n < 3000);
+    }
     return n;
 }
 
-/* ---- overload ---- */
+/* ---- against an exact line ---- */
 
-/* Sixty come, and every 10 ms one is served: after 100 ms and eleven, there is overload. */
-static uint64_t overload(void)
+/* Whoever is let in line is served, or waits for queue_timeout to the microsecond; nobody is
+   refused between. */
+static void assert_nobody_in_line_was_refused_early(uint32_t first)
 {
-    uint64_t now_us = T0;
-    for (uint32_t i = 0; i < 60; i++)
-        push(0, now_us);
-    for (; !line.overloaded; now_us += 10 * MS) {
-        assert_true(now_us <= T0 + 110 * MS);
-        (void)hg_ticketline_pop(&line, now_us);
+    for (uint32_t j = first; j < job_count; j++) {
+        assert_true(jobs[j].state == JOB_DONE || jobs[j].state == JOB_REFUSED ||
+                    jobs[j].state == JOB_LATE);
+        if (jobs[j].state == JOB_LATE)
+            assert_int_equal(jobs[j].granted_us, 0);
     }
-    return now_us - 10 * MS;
 }
 
-static void test_newest_first_only_under_overload(void **state)
+static void note_late_ones(uint64_t *ret_late)
+{
+    struct hg_ticketline_waiter *waiter;
+    while ((waiter = hg_ticketline_expire(&line, &conf, now_us)) != NULL) {
+        ((struct job *)waiter)->state = JOB_LATE;
+        assert_int_equal(now_us, waiter->since_us + conf.queue_timeout_us);
+        ++*ret_late;
+    }
+}
+
+/* 16 x 20 ms serve 800 a second. A burst of 2000 at once: those that can be served within a second
+   are let in, the others are refused on arrival; the prediction is exact to a service. */
+static void test_a_burst_fills_a_line_that_is_served_in_time(void **state)
 {
     (void)state;
-    setup();
+    setup(16);
+    warm_up(1, SERVICE_US);
+    uint32_t first = job_count;
+    for (uint32_t i = 0; i < 2000; i++)
+        arrive(0, SERVICE_US);
+    assert_int_equal(count_in(first, JOB_RUNS), 16);
+    assert_int_equal(count_in(first, JOB_WAITS), 800);
+    pass(3 * S);
+    assert_int_equal(count_in(first, JOB_DONE) + count_in(first, JOB_LATE), 816);
+    assert_true(count_in(first, JOB_DONE) >= 800); // the last would have been served just then
+    assert_nobody_in_line_was_refused_early(first);
+    for (uint32_t j = first + 16; j < job_count; j++) {
+        uint64_t predicted_us = jobs[j].admission.predicted_us;
+        if (jobs[j].state == JOB_REFUSED) {
+            assert_true(predicted_us > 1 * S);
+            assert_int_equal(jobs[j].admission.why, HG_TICKETLINE_FLOOD);
+        } else if (jobs[j].state == JOB_DONE) {
+            uint64_t waited_us = jobs[j].granted_us - jobs[j].waiter.since_us;
+            assert_in_range(predicted_us, waited_us - SERVICE_US, waited_us + SERVICE_US);
+        }
+    }
+}
+
+/* Nothing is known of a tenant at first, so more are let in than can be served: they wait until
+   their time is over, exactly, and are not refused before. */
+static void test_one_in_line_waits_for_queue_timeout_exactly(void **state)
+{
+    uint64_t late = 0;
+    (void)state;
+    setup(16);
+    for (uint32_t i = 0; i < 900; i++) {
+        arrive(0, SERVICE_US);
+        now_us += 100;
+    }
+    assert_int_equal(count_in(0, JOB_REFUSED), 0);
+    for (uint64_t end_us = now_us + 2 * S; now_us < end_us; now_us++) {
+        struct job *done;
+        while ((done = next_end()) != NULL && done->end_us <= now_us)
+            finish(done, true);
+        note_late_ones(&late);
+        while (out < conf.size && line.count > 0)
+            start((struct job *)hg_ticketline_pop(&line, &conf, now_us));
+        uint64_t next_us = hg_ticketline_next_us(&line), then_us = now_us;
+        if ((done = next_end()) != NULL)
+            then_us = done->end_us;
+        if (next_us < then_us)
+            then_us = next_us;
+        now_us = then_us > now_us ? then_us - 1 : now_us;
+    }
+    assert_in_range(late, 1, 100);
+    assert_int_equal(count_in(0, JOB_DONE) + late, 900);
+    assert_nobody_in_line_was_refused_early(0);
+}
+
+/* A closed loop: 100 clients of one tenant on 16 x 20 ms, each with its next request at once. */
+static void test_a_closed_loop_is_never_refused(void **state)
+{
+    (void)state;
+    setup(16);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_not_equal(arrive(0, SERVICE_US + i)->state, JOB_REFUSED);
+    for (uint32_t i = 0; i < 8000; i++) {
+        struct job *done = next_end();
+        pass_until(done->end_us);
+        while (out + line.count < 100)
+            assert_int_not_equal(arrive(0, SERVICE_US + i % 7)->state, JOB_REFUSED);
+    }
+    assert_int_equal(count_in(0, JOB_LATE), 0);
+    assert_int_equal(line.flooded_us, 0);
+}
+
+/* ---- the prediction ---- */
+
+static struct hg_ticketline_admission ask_as(uint32_t tenant, uint64_t came_us)
+{
+    struct hg_ticketline_waiter waiter = {.since_us = now_us, .came_us = came_us};
+    return hg_ticketline_admit(&line, &tenants[tenant], &conf, &waiter, now_us);
+}
+
+static struct hg_ticketline_admission ask(uint32_t tenant)
+{
+    return ask_as(tenant, now_us);
+}
+
+/* The highest of three rates counts: what it was granted, what its tickets do, its share. */
+static void test_each_rate_counts(void **state)
+{
+    (void)state;
+    setup(10);
+    warm_up(3, SERVICE_US);
+    take_all(0);
+    push(1);
+    push(1);
+    push(1);
+    assert_int_equal(ask(1).predicted_us, 4 * SERVICE_US * 2 / 10); // two share
+    assert_int_equal(ask(2).predicted_us, 1 * SERVICE_US * 3 / 10); // and it is the third
+    for (uint32_t i = 0; i < 8; i++) { // eight of its own: more than its share
+        hg_ticketline_give(&line, &tenants[0], SERVICE_US, true, now_us);
+        hg_ticketline_take(&line, &tenants[1], now_us);
+    }
+    assert_int_equal(ask(1).predicted_us, 4 * SERVICE_US / 8);
+
+    setup(10);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    push(0);
+    (void)ask(0);
+    for (uint32_t i = 0; i < 1000; i++) { // a thousand in a second
+        hg_ticketline_take(&line, &tenants[0], now_us);
+        hg_ticketline_give(&line, &tenants[0], SERVICE_US, true, now_us);
+        now_us += 1 * MS;
+    }
+    (void)ask(0);
+    assert_in_range(ask(0).predicted_us, 1950, 2050); // 2 requests
+}
+
+/* An unanswered request has taken no less than it did: it can only raise the mean. */
+static void test_unanswered_requests_only_raise_the_mean(void **state)
+{
+    (void)state;
+    setup(10);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    hg_ticketline_give(&line, &tenants[0], 1 * MS, false, now_us);
+    assert_int_equal(tenants[0].mean_16us, SERVICE_US * 16);
+    hg_ticketline_give(&line, &tenants[0], 100 * MS, false, now_us);
+    assert_int_equal(tenants[0].mean_16us, SERVICE_US * 16 + (100 - 20) * MS);
+    hg_ticketline_give(&line, &tenants[0], 5 * MS, true, now_us);
+    assert_int_equal(tenants[0].mean_16us, 25 * MS * 16 - 20 * MS);
+}
+
+/* Those that were under way in a stall do not make a tenant slow, but services that stay long do.
+ */
+static void test_the_mean_is_not_that_of_a_stall(void **state)
+{
+    (void)state;
+    setup(16);
+    warm_up(1, 10 * MS);
+    for (uint32_t i = 0; i < 16; i++) {
+        hg_ticketline_take(&line, &tenants[0], now_us);
+        hg_ticketline_give(&line, &tenants[0], 600 * MS, true, now_us);
+    }
+    assert_in_range(tenants[0].mean_16us / 16, 12 * MS, 13 * MS);
+    for (uint32_t i = 0; i < 350; i++) {
+        hg_ticketline_take(&line, &tenants[0], now_us);
+        hg_ticketline_give(&line, &tenants[0], 600 * MS, true, now_us);
+    }
+    assert_in_range(tenants[0].mean_16us / 16, 590 * MS, 601 * MS);
+    for (uint32_t i = 0; i < 400; i++) {
+        hg_ticketline_take(&line, &tenants[0], now_us);
+        hg_ticketline_give(&line, &tenants[0], UINT64_MAX / 4, true, now_us);
+    }
+    assert_true(tenants[0].mean_16us > UINT32_MAX / 2); // and no overflow
+}
+
+/* Nobody can tell how long that lasts. */
+static void test_with_size_zero_all_wait(void **state)
+{
+    (void)state;
+    setup(0);
     for (uint32_t i = 0; i < 50; i++)
-        push(0, T0 + i);
-    for (uint32_t i = 0; i < 10; i++)
-        assert_pops(T0 + i * 11 * MS, &waiters[i]); // the first at once
-    assert_false(line.overloaded);                  // 99 ms
-    assert_pops(T0 + 100 * MS, &waiters[49]);
-    assert_true(line.overloaded);
-    assert_pops(T0 + 101 * MS, &waiters[48]);
-    assert_ptr_equal(push(0, T0 + 102 * MS), &waiters[50]);
-    assert_pops(T0 + 102 * MS, &waiters[50]);
-    assert_true(line.overloaded); // that one need not wait, but the oldest waits still
-    assert_pops(T0 + 102 * MS, &waiters[47]);
+        assert_int_equal(arrive(i % 2, SERVICE_US)->state, JOB_WAITS);
+    conf.size = 10;
+    pass(500 * MS);
+    assert_int_equal(count_in(0, JOB_DONE), 50);
 }
 
-/* Its newest are served first, and give up early; those of others are not, and do not. */
-static void test_overload_is_of_one_tenant(void **state)
-{
-    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
-    uint64_t now_us;
-    (void)state;
-    setup();
-    now_us = overload();
-    uint32_t first = pushed;
-    for (uint32_t i = 0; i < 4; i++) {
-        push(1, now_us + i);
-        push(0, now_us + i);
-    }
-    assert_true(tenants[0].overloaded && !tenants[1].overloaded);
-    assert_pops(now_us + 4, &waiters[first]);     // new, so before the rest
-    assert_pops(now_us + 4, &waiters[first + 2]); // the other has had its turn
-    assert_pops(now_us + 4, &waiters[first + 7]);
-    would.came_us = would.since_us = now_us + 4;
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), now_us + 4 + 20 * MS);
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[1], &conf, &would), UINT64_MAX);
-    assert_int_equal(expire_all(now_us + 99 * MS), 60 - 11 + 3);
-    assert_int_equal(tenants[0].count, 0);
-    assert_int_equal(tenants[1].count, 2);
-    assert_true(line.overloaded && !tenants[1].overloaded);
-    assert_pops(now_us + 99 * MS, &waiters[first + 4]); // oldest first all the time
-    assert_pops(now_us + 99 * MS, &waiters[first + 6]);
-}
+/* ---- who may wait whatever the prediction ---- */
 
-/* Each is overloaded 100 ms after it began to wait, and only then. */
-static void test_overload_begins_for_each_tenant_when_it_is_due(void **state)
+static void test_a_line_within_its_share_is_let_in(void **state)
 {
     (void)state;
-    setup();
-    push(0, T0);
-    for (uint32_t t = 0; t < 4; t++)
-        push(t, T0 + t * 10 * MS);
-    assert_pops(T0 + 60 * MS, &waiters[0]);
-    for (uint32_t t = 0; t < 4; t++) {
-        uint64_t due_us = T0 + (100 + t * 10) * MS;
-        assert_int_equal(hg_ticketline_next_us(&line, &conf), due_us);
-        assert_int_equal(expire_all(due_us - 1), 0);
-        assert_false(tenants[t].overloaded);
-        assert_int_equal(expire_all(due_us), 1);
-        assert_true(tenants[t].overloaded);
-        assert_int_equal(tenants[t].count, 0);
-    }
-    assert_int_equal(line.count, 0);
-    hg_ticketline_tick(&line, T0 + 230 * MS - 1);
-    assert_true(line.overloaded);
-    hg_ticketline_tick(&line, T0 + 230 * MS);
-    assert_false(line.overloaded);
-}
-
-/* ---- a stalled line ---- */
-
-/* Nobody is served for 100 ms: all are cut, and who comes then waits for overload_wait. */
-static uint64_t stall(void)
-{
+    setup(12);
+    warm_up(4, 5 * S); // two services are beyond the bound
     for (uint32_t t = 0; t < 3; t++)
-        push(t, T0 + t * 30 * MS);
-    assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
-    assert_false(line.stalled);
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS);
-    assert_int_equal(expire_all(T0 + 100 * MS), 3);
-    assert_true(line.stalled && line.overloaded);
-    return T0 + 100 * MS;
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(arrive(t, FOREVER)->state, JOB_RUNS);
+    assert_int_equal(hg_ticketline_active(&line), 3);
+    assert_int_equal(arrive_until_refused(0, 5 * S), 12 / 3);
+    assert_true(flood_since_us(0) != 0);
+    assert_int_equal(arrive_until_refused(1, 5 * S), 12 / 3);
+    assert_int_equal(arrive_until_refused(3, 5 * S), 12 / 4); // now they are four
 }
 
-static void test_a_stalled_line_cuts_the_waits_of_all(void **state)
+/* A newcomer behind a flood's line is let in and is next. */
+static void test_a_newcomer_is_let_in(void **state)
 {
-    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
     (void)state;
-    setup();
-    uint64_t now_us = stall();
-    for (uint32_t i = 0; i < 20; i++, now_us += 90 * MS) { // no two of one tenant within 100 ms
-        would.since_us = would.came_us = now_us;
-        assert_int_equal(hg_ticketline_end_us(&line, &tenants[i % 4], &conf, &would),
-                         now_us + 20 * MS);
-        push(i % 4, now_us);
-        assert_int_equal(hg_ticketline_next_us(&line, &conf), now_us + 20 * MS);
-        assert_int_equal(expire_all(now_us + 20 * MS - 1), 0);
-        assert_int_equal(expire_all(now_us + 20 * MS), 1);
-        assert_true(line.stalled);
-    }
-    assert_false(tenants[3].overloaded); // not its own
+    setup(4);
+    warm_up(2, SERVICE_US);
+    for (uint32_t i = 0; i < 1000; i++)
+        arrive(0, SERVICE_US);
+    pass(10 * MS);
+    struct job *newcomer = arrive(1, SERVICE_US);
+    assert_int_equal(newcomer->state, JOB_WAITS);
+    assert_in_range(newcomer->admission.predicted_us, 1, SERVICE_US);
+    pass(10 * MS);
+    assert_int_equal(newcomer->state, JOB_RUNS);
 }
 
-static void test_a_line_is_stalled_until_one_is_served(void **state)
+static void test_all_are_let_in_while_the_size_grows(void **state)
 {
-    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
     (void)state;
-    setup();
-    uint64_t now_us = stall();
-    push(3, now_us);
-    push(3, now_us);
-    assert_pops(now_us + 10 * MS, &waiters[3]);
-    assert_false(line.stalled);
-    would.since_us = would.came_us = now_us + 10 * MS;
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
-    assert_int_equal(expire_all(now_us + 99 * MS), 0);
+    setup(4);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    assert_int_equal(arrive_until_refused(0, SERVICE_US), 200);
+    conf.grew_us = now_us;
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(arrive(0, SERVICE_US)->state, JOB_WAITS);
+    now_us += 100 * MS - 1;
+    assert_int_equal(ask(0).why, HG_TICKETLINE_WAIT);
+    now_us += 1;
+    assert_int_equal(ask(0).why, HG_TICKETLINE_FLOOD);
+    tenants[0].mean_16us = 80 * MS * 16; // two services of it are longer
+    now_us = conf.grew_us + 160 * MS - 1;
+    assert_int_equal(ask(0).why, HG_TICKETLINE_WAIT);
+    now_us += 1;
+    assert_int_equal(ask(0).why, HG_TICKETLINE_FLOOD);
 }
 
-static void test_a_stall_ends_100_ms_after_the_last_gave_up(void **state)
-{
-    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
-    (void)state;
-    setup();
-    uint64_t now_us = stall();
-    would.since_us = would.came_us = now_us + 100 * MS;
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[3], &conf, &would), UINT64_MAX);
-    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
-    assert_true(line.stalled);
-    hg_ticketline_tick(&line, now_us + 100 * MS);
-    assert_false(line.stalled || line.overloaded);
+/* ---- floods ---- */
 
-    setup();
-    now_us = stall();
-    push(3, now_us + 99 * MS);
-    hg_ticketline_tick(&line, now_us + 100 * MS); // the one that waits is young
-    assert_false(line.stalled);
-    assert_int_equal(expire_all(now_us + 199 * MS - 1), 0);
-    assert_int_equal(expire_all(now_us + 199 * MS), 1); // by its own overload
-}
-
-static void test_no_overload_while_the_oldest_waits_little(void **state)
+static void test_the_bound_of_a_flood_doubles_each_second(void **state)
 {
+    static const uint64_t bounds_ms[] = {100, 200, 400, 800, 1000, 1000};
     (void)state;
-    setup();
-    struct hg_ticketline_waiter *before = push(0, T0);
-    for (uint64_t now_us = T0; now_us < T0 + 1000 * MS; now_us += 2 * MS) {
-        struct hg_ticketline_waiter *next = push(0, now_us + 1 * MS);
-        assert_pops(now_us + 2 * MS, before); // 3 ms old, and the line is never empty
-        assert_false(line.overloaded);
-        before = next;
+    setup(4);
+    warm_up(2, SERVICE_US);
+    take_all(0);
+    assert_int_equal(bound_us(0), 1 * S);
+    (void)arrive_until_refused(0, SERVICE_US);
+    uint64_t began_us = now_us;
+    assert_in_range(tenants[0].predicted_us, 1 * S, 1 * S + SERVICE_US);
+    for (uint32_t s = 0; s < 6; s++) {
+        now_us = began_us + s * S;
+        assert_int_equal(bound_us(0), bounds_ms[s] * MS);
+        assert_int_equal(flood_since_us(0), s < 4 ? began_us : 0);
+        assert_int_equal(hg_ticketline_is_flooded(&line, now_us), s < 4);
+        assert_int_equal(bound_us(1), 1 * S); // nobody else's
+        now_us += S - 1;
+        assert_int_equal(bound_us(0), bounds_ms[s] * MS);
     }
 }
 
-static void test_no_overload_when_the_line_was_empty(void **state)
+/* While it floods the bound goes on doubling, however much is refused; after that, a line that is
+   too long makes it flood anew. */
+static void test_a_flood_is_over_unless_exceeded_anew(void **state)
 {
     (void)state;
-    setup();
-    for (uint64_t now_us = T0; now_us < T0 + 3000 * MS; now_us += 91 * MS) {
-        push(0, now_us);
-        assert_pops(now_us + 90 * MS, &waiters[pushed - 1]);
-        hg_ticketline_tick(&line, now_us + 90 * MS);
-        assert_false(line.overloaded);
+    setup(4);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    (void)arrive_until_refused(0, SERVICE_US);
+    uint64_t began_us = now_us;
+    for (; now_us < began_us + 4 * S; now_us += 50 * MS) {
+        assert_int_not_equal(ask(0).why, HG_TICKETLINE_WAIT);
+        assert_int_equal(flood_since_us(0), began_us);
+    }
+    assert_int_equal(bound_us(0), 1 * S);
+    assert_int_not_equal(ask(0).why, HG_TICKETLINE_WAIT);
+    assert_int_equal(bound_us(0), 100 * MS);
+    assert_int_equal(flood_since_us(0), now_us);
+}
+
+/* A flood has a short line; the others are let in as ever. */
+static void test_a_flood_binds_nobody_else(void **state)
+{
+    struct hg_prng dice = {9};
+    (void)state;
+    setup(16);
+    warm_up(4, SERVICE_US);
+    for (uint32_t i = 0; i < 6000; i++) { // 2000 a second of one, 100 of each other
+        arrive(0, SERVICE_US);
+        for (uint32_t t = 1; t < TENANTS; t++)
+            if (hg_prng_below(&dice, 20) == 0)
+                assert_int_not_equal(arrive(t, SERVICE_US)->state, JOB_REFUSED);
+        pass(500);
+    }
+    pass(2 * S);
+    uint32_t late = 0, done = 0;
+    for (uint32_t j = 0; j < job_count; j++) {
+        late += jobs[j].state == JOB_LATE && jobs[j].tenant != 0;
+        done += jobs[j].state == JOB_DONE && jobs[j].tenant == 0;
+        if (jobs[j].tenant != 0)
+            assert_true(jobs[j].granted_us - jobs[j].waiter.since_us <= 2 * SERVICE_US);
+    }
+    assert_int_equal(late, 0);
+    assert_true(done >= 1300); // 500 a second are left over, for 3 s
+}
+
+static void test_running_out_of_time_above_its_share_is_a_flood(void **state)
+{
+    (void)state;
+    for (uint32_t waiting = 4; waiting <= 5; waiting++) {
+        setup(4);
+        take_all(0);
+        for (uint32_t i = 0; i < waiting; i++)
+            push_until(0, SERVICE_US, now_us + 1 * S);
+        now_us += 1 * S;
+        assert_non_null(hg_ticketline_expire(&line, &conf, now_us));
+        assert_int_equal(flood_since_us(0), waiting == 5 ? now_us : 0);
     }
 }
 
-static void test_nobody_served_is_overload(void **state)
+/* Its own deadline, short of queue_timeout, is the request's affair. */
+static void test_deadlines_of_requests_make_no_flood(void **state)
 {
     (void)state;
-    for (uint32_t by = 0; by < 4; by++) { // whatever looks at the time
-        setup();
-        push(0, T0);
-        push(0, T0 + 1);
-        hg_ticketline_tick(&line, T0 + 100 * MS - 1);
-        assert_false(line.overloaded);
-        if (by == 0)
-            hg_ticketline_tick(&line, T0 + 100 * MS);
-        else if (by == 1)
-            push(0, T0 + 100 * MS);
-        else if (by == 2)
-            assert_non_null(hg_ticketline_expire(&line, &conf, T0 + 100 * MS));
-        else
-            hg_ticketline_remove(&line, &waiters[0], T0 + 100 * MS);
-        assert_true(line.overloaded);
+    setup(1);
+    for (uint32_t i = 0; i < 50; i++)
+        push_until(0, SERVICE_US, now_us + 1 * S - 1);
+    now_us += 1 * S - 1;
+    while (hg_ticketline_expire(&line, &conf, now_us) != NULL)
+        ;
+    assert_int_equal(line.count, 0);
+    assert_int_equal(flood_since_us(0), 0);
+}
+
+static void test_flood_wait_beyond_queue_timeout_is_no_flood(void **state)
+{
+    (void)state;
+    setup(4);
+    conf.flood_wait_us = 2 * S;
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    (void)arrive_until_refused(0, SERVICE_US);
+    assert_int_equal(bound_us(0), 1 * S);
+    assert_int_equal(flood_since_us(0), 0);
+    conf.flood_wait_us = 0; // no division, no endless loop
+    assert_int_equal(bound_us(0), 1);
+}
+
+/* ---- the age of bytes ---- */
+
+static void test_the_age_of_bytes_counts(void **state)
+{
+    (void)state;
+    setup(4);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    for (uint32_t i = 0; i < 99; i++)
+        push(0);
+    assert_int_equal(ask(0).predicted_us, 500 * MS);
+    assert_int_equal(ask_as(0, now_us - 500 * MS).why, HG_TICKETLINE_WAIT);
+    assert_int_equal(ask_as(0, now_us - 500 * MS - 1).why, HG_TICKETLINE_FLOOD);
+    assert_int_equal(bound_us(0), 100 * MS);
+    assert_int_equal(ask_as(0, now_us - 100 * MS).why, HG_TICKETLINE_OLD);
+}
+
+/* A client that sends much at once waits in its own pipe: what is behind is refused when it is as
+   old as queue_timeout, and that is no flood. */
+static void test_one_pipe_is_no_flood(void **state)
+{
+    (void)state;
+    setup(4);
+    warm_up(1, SERVICE_US);
+    take_all(0);
+    assert_int_equal(ask_as(0, now_us - 1 * S + 1).why, HG_TICKETLINE_WAIT);
+    assert_int_equal(ask_as(0, now_us - 1 * S).why, HG_TICKETLINE_OLD);
+    assert_int_equal(flood_since_us(0), 0);
+}
+
+/* ---- stalls ---- */
+
+/* Three tenants ask for 70 % of 8 x 10 ms, and the store stops for 0.6 s, then for 2 s. */
+static void run_stall(uint64_t stall_us)
+{
+    setup(8);
+    warm_up(3, 10 * MS);
+    for (uint64_t began_us = now_us; now_us < began_us + 6 * S;) {
+        paused = now_us >= began_us + 1 * S && now_us < began_us + 1 * S + stall_us;
+        if (!paused)
+            for (uint32_t r = 0; r < out; r++) // a request is late by the stall
+                if (running[r]->end_us < now_us)
+                    running[r]->end_us = now_us;
+        arrive((uint32_t)((now_us - began_us) / 1785) % 3, 10 * MS);
+        pass(1785);
     }
+    pass(2 * S);
 }
 
-/* An empty line alone is no end: what its clients sent meanwhile may be waiting to be read. */
-static void test_overload_ends_100_ms_after_the_line_was_emptied(void **state)
-{
-    struct hg_ticketline_waiter would = {.deadline_us = UINT64_MAX};
-    uint64_t now_us;
-    (void)state;
-    setup();
-    now_us = overload();
-    while (line.count > 0)
-        (void)hg_ticketline_pop(&line, now_us);
-    assert_true(line.overloaded);
-    would.came_us = now_us - 30 * MS;
-    would.since_us = now_us + 100 * MS - 1;
-    assert_true(hg_ticketline_end_us(&line, &tenants[0], &conf, &would) < now_us);
-    would.since_us++;
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), UINT64_MAX);
-    push(0, now_us + 99 * MS);
-    push(0, now_us + 99 * MS);
-    assert_pops(now_us + 99 * MS, &waiters[pushed - 1]);
-    assert_true(line.overloaded);
-    assert_pops(now_us + 99 * MS, &waiters[pushed - 2]);
-    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
-    assert_true(line.overloaded);
-    push(0, now_us + 100 * MS);
-    push(0, now_us + 100 * MS);
-    assert_false(line.overloaded);
-    assert_pops(now_us + 199 * MS, &waiters[pushed - 2]); // oldest first again
-    assert_pops(now_us + 199 * MS, &waiters[pushed - 1]);
-}
-
-static void test_a_tick_ends_the_overload_of_an_empty_line(void **state)
-{
-    uint64_t now_us;
-    (void)state;
-    setup();
-    now_us = overload();
-    while (line.count > 0)
-        (void)hg_ticketline_pop(&line, now_us);
-    hg_ticketline_tick(&line, now_us + 100 * MS - 1);
-    assert_true(line.overloaded);
-    hg_ticketline_tick(&line, now_us + 100 * MS);
-    assert_false(line.overloaded);
-}
-
-static void test_overload_ends_when_for_100_ms_the_oldest_waited_little(void **state)
-{
-    uint64_t now_us;
-    (void)state;
-    setup();
-    now_us = overload();
-    assert_int_equal(expire_all(now_us + 1 * MS), 60 - 11); // came too long ago
-    uint64_t last_us = now_us + 1 * MS;
-    for (now_us = last_us; now_us < last_us + 100 * MS; now_us += 2 * MS) {
-        assert_true(line.overloaded);
-        struct hg_ticketline_waiter *young = push(0, now_us);
-        assert_pops(now_us + 1 * MS, young);
-    }
-    push(0, now_us);
-    assert_false(line.overloaded);
-
-    setup();
-    now_us = overload();
-    assert_int_equal(expire_all(now_us + 1 * MS), 60 - 11);
-    push(0, now_us + 50 * MS);
-    assert_pops(now_us + 55 * MS, &waiters[60]); // 5 ms: it goes on
-    push(0, now_us + 155 * MS - 1);
-    assert_true(line.overloaded);
-    hg_ticketline_remove(&line, &waiters[61], now_us + 155 * MS); // whatever looks at the time
-    assert_false(line.overloaded);
-}
-
-/* Under overload one waits for less than 5 ms because its bytes are old: no sign of recovery, it
-   would have had to wait. */
-static void test_giving_up_early_keeps_overload(void **state)
-{
-    uint64_t now_us;
-    (void)state;
-    setup();
-    now_us = overload();
-    assert_int_equal(expire_all(now_us), 60 - 11);
-    for (uint32_t i = 0; i < 100; i++) {
-        now_us += 10 * MS;
-        push_as(0, now_us, now_us - 18 * MS, UINT64_MAX, 1);
-        assert_int_equal(expire_all(now_us + 1 * MS), 0);
-        assert_int_equal(expire_all(now_us + 2 * MS), 1);
-        assert_true(line.overloaded);
-    }
-}
-
-static void test_a_tenants_flood_alone_makes_overload(void **state)
+static void test_a_stall_of_600_ms_refuses_nobody(void **state)
 {
     (void)state;
-    setup();
-    for (uint32_t i = 0; i < 400; i++)
-        push(0, T0);
-    for (uint32_t i = 0; i < 52; i++) { // another tenant's are served within 2 ms
-        uint64_t now_us = T0 + i * 2 * MS;
-        struct hg_ticketline_waiter *quick = push(1, now_us);
-        assert_false(line.overloaded);
-        while (quick->tenant != NULL)
-            (void)hg_ticketline_pop(&line, now_us + 2 * MS);
-    }
-    assert_true(line.overloaded);
-    assert_true(tenants[0].overloaded && !tenants[1].overloaded);
-    assert_true(tenants[0].count > 100);
+    run_stall(600 * MS);
+    assert_int_equal(count_in(0, JOB_REFUSED) + count_in(0, JOB_LATE), 0);
+    assert_int_equal(line.flooded_us, 0);
 }
 
-/* ---- ends ---- */
+/* Beyond queue_timeout all are refused at once, and that makes no flood; with the first answer it
+   is over. */
+static void test_a_long_stall_is_no_flood(void **state)
+{
+    (void)state;
+    setup(4);
+    warm_up(2, 10 * MS);
+    take_all(0);
+    push(0);
+    for (uint32_t i = 0; i < 3; i++) // more than its share of two
+        push(1);
+    now_us += 300 * MS;
+    assert_int_equal(ask(1).predicted_us, 4 * 10 * MS / 2);
+    now_us += 1;
+    assert_int_equal(ask(1).predicted_us, 300 * MS + 1);
+    assert_int_equal(ask(1).why, HG_TICKETLINE_WAIT);
+    now_us += 700 * MS - 2;
+    assert_int_equal(ask(1).why, HG_TICKETLINE_WAIT);
+    now_us += 2;
+    assert_int_equal(ask(1).why, HG_TICKETLINE_STALLED);
+    assert_int_equal(tenants[1].predicted_us, 1 * S + 1);
+    assert_int_equal(flood_since_us(1), 0);
+    hg_ticketline_give(&line, &tenants[0], 10 * MS, true, now_us);
+    assert_int_equal(ask(1).why, HG_TICKETLINE_WAIT);
+    assert_true(ask(1).predicted_us < 30 * MS);
+}
+
+/* Nothing has finished for a minute, as nothing was asked. */
+static void test_idleness_is_no_stall(void **state)
+{
+    (void)state;
+    setup(1);
+    warm_up(1, 10 * MS);
+    pass(60 * S);
+    take_all(0);
+    assert_true(ask(0).predicted_us < 50 * MS);
+}
+
+/* Requests that usually take a second are not stalled after 4 s. */
+static void test_slow_requests_are_no_stall(void **state)
+{
+    (void)state;
+    setup(4);
+    warm_up(1, 1 * S);
+    take_all(0);
+    now_us += 4 * S;
+    assert_int_equal(ask(0).predicted_us, 1 * S / 4);
+    now_us += 1;
+    assert_int_equal(ask(0).predicted_us, 4 * S + 1);
+}
+
+/* ---- ends, statistics ---- */
 
 static void test_deadlines_are_exact(void **state)
 {
     (void)state;
-    setup();
-    conf.overload_wait_us = UINT64_MAX;
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), UINT64_MAX);
+    setup(1);
+    assert_int_equal(hg_ticketline_next_us(&line), UINT64_MAX);
     for (uint32_t i = 0; i < 200; i++)
-        push_as(i % 3, T0, T0, T0 + 1 + (i * 77) % 200, 1);
-    for (uint64_t now_us = T0; now_us <= T0 + 200; now_us++) {
+        push_until(i % 3, 1, T0 + 1 + (i * 77) % 200);
+    for (; now_us <= T0 + 200; now_us++) {
         struct hg_ticketline_waiter *waiter = hg_ticketline_expire(&line, &conf, now_us);
         if (now_us == T0) {
             assert_null(waiter);
@@ -344,62 +539,25 @@ static void test_deadlines_are_exact(void **state)
             assert_int_equal(waiter->deadline_us, now_us);
             assert_null(hg_ticketline_expire(&line, &conf, now_us));
         }
-        assert_int_equal(hg_ticketline_next_us(&line, &conf),
-                         now_us < T0 + 200 ? now_us + 1 : UINT64_MAX);
+        assert_int_equal(hg_ticketline_next_us(&line), now_us < T0 + 200 ? now_us + 1 : UINT64_MAX);
     }
     assert_int_equal(line.count, 0);
 }
 
-static void test_waits_are_counted_from_when_the_bytes_came(void **state)
+static void pop_at(uint64_t then_us, const struct job *expected)
 {
-    struct hg_ticketline_waiter would = {.came_us = T0 + 95 * MS, .deadline_us = T0 + 900 * MS};
-    (void)state;
-    setup();
-    push_as(0, T0 + 0 * MS, T0 + 0 * MS, T0 + 110 * MS, 1);
-    push_as(0, T0 + 90 * MS, T0 + 70 * MS, T0 + 1000 * MS, 1); // behind another of its client
-    push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 1000 * MS, 1);
-    push_as(0, T0 + 90 * MS, T0 + 90 * MS, T0 + 105 * MS, 1);
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 900 * MS);
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 100 * MS); // overload will begin
-    assert_int_equal(expire_all(T0 + 100 * MS - 1), 0);
-    assert_int_equal(expire_all(T0 + 100 * MS), 2);
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 115 * MS);
-    would.deadline_us = T0 + 101 * MS;
-    assert_int_equal(hg_ticketline_end_us(&line, &tenants[0], &conf, &would), T0 + 101 * MS);
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 105 * MS);
-    assert_ptr_equal(hg_ticketline_expire(&line, &conf, T0 + 105 * MS), &waiters[3]);
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 110 * MS);
-    assert_ptr_equal(hg_ticketline_expire(&line, &conf, T0 + 110 * MS), &waiters[2]);
-    assert_int_equal(line.count, 0);
+    now_us = then_us;
+    assert_pops(expected);
 }
-
-static void test_another_overload_wait_takes_effect_at_once(void **state)
-{
-    (void)state;
-    setup();
-    conf.overload_wait_us = UINT64_MAX;
-    for (uint32_t i = 0; i < 10; i++)
-        push(0, T0 + i * MS);
-    assert_int_equal(expire_all(T0 + 200 * MS), 0);
-    assert_true(line.overloaded);
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 1000 * MS);
-    conf.overload_wait_us = 195 * MS;
-    assert_int_equal(hg_ticketline_next_us(&line, &conf), T0 + 195 * MS);
-    assert_int_equal(expire_all(T0 + 200 * MS), 6);
-    conf.overload_wait_us = 0;
-    assert_int_equal(expire_all(T0 + 200 * MS), 4);
-}
-
-/* ---- statistics ---- */
 
 static void test_smallest_sojourn_of_each_window(void **state)
 {
     (void)state;
-    setup();
-    for (uint32_t i = 0; i < 10; i++)
-        push(0, T0);
-    assert_pops(T0 + 30 * MS, &waiters[0]);
-    assert_pops(T0 + 60 * MS, &waiters[1]);
+    setup(1);
+    for (uint32_t i = 0; i < 4; i++)
+        push(0);
+    pop_at(T0 + 30 * MS, &jobs[0]);
+    pop_at(T0 + 60 * MS, &jobs[1]);
     assert_int_equal(line.min_us, 30 * MS);
     assert_int_equal(line.last_min_us, 0);
     hg_ticketline_tick(&line, T0 + 100 * MS - 1);
@@ -408,37 +566,66 @@ static void test_smallest_sojourn_of_each_window(void **state)
     assert_int_equal(line.last_min_us, 30 * MS);
     hg_ticketline_tick(&line, T0 + 205 * MS); // nobody was served
     assert_int_equal(line.last_min_us, 205 * MS);
-    assert_pops(T0 + 206 * MS, &waiters[9]);
+    pop_at(T0 + 206 * MS, &jobs[2]);
     hg_ticketline_tick(&line, T0 + 305 * MS);
     assert_int_equal(line.last_min_us, 206 * MS);
-    while (line.count > 0)
-        (void)hg_ticketline_pop(&line, T0 + 305 * MS);
+    pop_at(T0 + 305 * MS, &jobs[3]);
     assert_int_equal(line.last_min_us, 0);
     hg_ticketline_tick(&line, T0 + 900 * MS); // an empty line has nothing to tell
     assert_int_equal(line.last_min_us, 0);
 }
 
+static void test_active_tenants_are_those_of_the_last_second(void **state)
+{
+    (void)state;
+    setup(8);
+    now_us = 100 * S;
+    assert_int_equal(hg_ticketline_active(&line), 1);
+    hg_ticketline_tick(&line, now_us);
+    for (uint32_t t = 0; t < 4; t++) {
+        arrive(t, 1 * MS);
+        pass(2 * MS);
+    }
+    assert_int_equal(hg_ticketline_active(&line), 4);
+    arrive(0, 1 * MS);
+    assert_int_equal(hg_ticketline_active(&line), 4);
+    pass(1 * S);
+    hg_ticketline_tick(&line, now_us);
+    arrive(0, 1 * MS);
+    assert_int_equal(hg_ticketline_active(&line), 4); // one in this second, four in the last
+    pass(1 * S);
+    hg_ticketline_tick(&line, now_us);
+    assert_int_equal(hg_ticketline_active(&line), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newest_first_only_under_overload),
-        cmocka_unit_test(test_overload_is_of_one_tenant),
-        cmocka_unit_test(test_overload_begins_for_each_tenant_when_it_is_due),
-        cmocka_unit_test(test_a_stalled_line_cuts_the_waits_of_all),
-        cmocka_unit_test(test_a_line_is_stalled_until_one_is_served),
-        cmocka_unit_test(test_a_stall_ends_100_ms_after_the_last_gave_up),
-        cmocka_unit_test(test_no_overload_while_the_oldest_waits_little),
-        cmocka_unit_test(test_no_overload_when_the_line_was_empty),
-        cmocka_unit_test(test_nobody_served_is_overload),
-        cmocka_unit_test(test_overload_ends_100_ms_after_the_line_was_emptied),
-        cmocka_unit_test(test_a_tick_ends_the_overload_of_an_empty_line),
-        cmocka_unit_test(test_overload_ends_when_for_100_ms_the_oldest_waited_little),
-        cmocka_unit_test(test_giving_up_early_keeps_overload),
-        cmocka_unit_test(test_a_tenants_flood_alone_makes_overload),
+        cmocka_unit_test(test_a_burst_fills_a_line_that_is_served_in_time),
+        cmocka_unit_test(test_one_in_line_waits_for_queue_timeout_exactly),
+        cmocka_unit_test(test_a_closed_loop_is_never_refused),
+        cmocka_unit_test(test_each_rate_counts),
+        cmocka_unit_test(test_unanswered_requests_only_raise_the_mean),
+        cmocka_unit_test(test_the_mean_is_not_that_of_a_stall),
+        cmocka_unit_test(test_with_size_zero_all_wait),
+        cmocka_unit_test(test_a_line_within_its_share_is_let_in),
+        cmocka_unit_test(test_a_newcomer_is_let_in),
+        cmocka_unit_test(test_all_are_let_in_while_the_size_grows),
+        cmocka_unit_test(test_the_bound_of_a_flood_doubles_each_second),
+        cmocka_unit_test(test_a_flood_is_over_unless_exceeded_anew),
+        cmocka_unit_test(test_a_flood_binds_nobody_else),
+        cmocka_unit_test(test_running_out_of_time_above_its_share_is_a_flood),
+        cmocka_unit_test(test_deadlines_of_requests_make_no_flood),
+        cmocka_unit_test(test_flood_wait_beyond_queue_timeout_is_no_flood),
+        cmocka_unit_test(test_the_age_of_bytes_counts),
+        cmocka_unit_test(test_one_pipe_is_no_flood),
+        cmocka_unit_test(test_a_stall_of_600_ms_refuses_nobody),
+        cmocka_unit_test(test_a_long_stall_is_no_flood),
+        cmocka_unit_test(test_idleness_is_no_stall),
+        cmocka_unit_test(test_slow_requests_are_no_stall),
         cmocka_unit_test(test_deadlines_are_exact),
-        cmocka_unit_test(test_waits_are_counted_from_when_the_bytes_came),
-        cmocka_unit_test(test_another_overload_wait_takes_effect_at_once),
         cmocka_unit_test(test_smallest_sojourn_of_each_window),
+        cmocka_unit_test(test_active_tenants_are_those_of_the_last_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

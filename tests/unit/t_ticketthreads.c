@@ -57,7 +57,8 @@ static struct {
 } with;
 static struct hg_ticket holder;
 static struct worker workers[WORKERS_MAX];
-static const struct hg_ticketline_conf conf = {1000};
+static const struct hg_ticketline_conf conf = {.queue_timeout_us = 100000000,
+                                               .flood_wait_us = 1000};
 static _Atomic int awake;
 static _Atomic int64_t inside, most_inside, stranded, most; // running; most that may run
 static _Atomic uint64_t too_many, progress;
@@ -113,7 +114,8 @@ static void serve(struct worker *worker)
     struct hg_ticketline *line = &worker->line;
     expire(worker);
     while (line->count > 0 && hg_ticket_want(&holder, worker->index))
-        run(worker, HG_CONTAINER_OF(hg_ticketline_pop(line, worker->now_us), struct conn, waiter));
+        run(worker,
+            HG_CONTAINER_OF(hg_ticketline_pop(line, &conf, worker->now_us), struct conn, waiter));
     leave_if_empty(worker);
 }
 
@@ -130,7 +132,6 @@ static void arrive(struct worker *worker, struct conn *conn)
         patience_nap(); // anything may happen between the look and the bit
     conn->waiter.since_us = conn->waiter.came_us = worker->now_us;
     conn->waiter.deadline_us = worker->now_us + (hurries ? 30 : 100000000);
-    conn->waiter.cost = (uint32_t)hg_prng_below(&worker->dice, 6);
     conn->state = CONN_WAITS;
     hg_ticketline_push(&worker->line, &worker->tenants[hg_prng_below(&worker->dice, 2)],
                        &conn->waiter, worker->now_us);

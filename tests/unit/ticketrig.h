@@ -3,7 +3,8 @@
 //
 // The driver of core/ticket.h as a front end is one: tests make operations arrive, end and be
 // killed, and let time pass. Pokes are delivered by settle(), so a test can do something between a
-// poke and its effect; the other calls settle on their own unless `manual` is set.
+// poke and its effect; the other calls settle on their own unless `manual` is set. All may wait
+// that want to: admission is the affair of t_ticketline.c.
 #ifndef HG_TESTS_UNIT_TICKETRIG_H
 #define HG_TESTS_UNIT_TICKETRIG_H
 
@@ -28,6 +29,7 @@ struct op {
     uint32_t worker;
     bool exempt; /* as it was when it got in */
     uint64_t queued_us, number;
+    uint64_t since_us; /* runs since */
 };
 
 struct rig {
@@ -50,7 +52,7 @@ static inline void setup(int64_t size)
     hg_ticket_init(&rig.holder, size);
     rig.now_us = RIG_START;
     rig.timeout_us = 1000000;
-    rig.conf.overload_wait_us = 20000;
+    rig.conf = (struct hg_ticketline_conf){.queue_timeout_us = 1000000, .flood_wait_us = 100000};
     rig.max_waiting = UINT32_MAX;
     for (uint32_t w = 0; w < RIG_WORKERS; w++) {
         hg_ticketline_init(&rig.lines[w]);
@@ -70,6 +72,8 @@ static inline void poke(uint32_t worker)
 static inline void run(struct op *op)
 {
     op->state = OP_RUNS;
+    op->since_us = rig.now_us;
+    hg_ticketline_take(&rig.lines[op->worker], &rig.tenants[op->worker], rig.now_us);
     op->queued_us = op->waiter.since_us != 0 ? rig.now_us - op->waiter.since_us : 0;
     op->number = ++rig.granted;
     rig.started++;
@@ -99,7 +103,7 @@ static inline void serve(uint32_t w)
     expire(w);
     while (line->count > 0 && hg_ticket_want(&rig.holder, w)) {
         rig.waiting--;
-        run(op_of(hg_ticketline_pop(line, rig.now_us)));
+        run(op_of(hg_ticketline_pop(line, &rig.conf, rig.now_us)));
     }
     if (line->count == 0)
         poke(hg_ticket_leave(&rig.holder, w));
@@ -138,13 +142,11 @@ static inline enum op_state arrive_until(struct op *op, uint32_t w, uint64_t dea
     }
     op->waiter.since_us = op->waiter.came_us = rig.now_us;
     op->waiter.deadline_us = deadline_us < end_us ? deadline_us : end_us;
-    op->waiter.cost = 1;
     if (rig.waiting >= rig.max_waiting) {
         rig.refused++;
         return op->state = OP_REFUSED;
     }
-    if (hg_ticketline_end_us(&rig.lines[w], &rig.tenants[w], &rig.conf, &op->waiter) <=
-        rig.now_us) {
+    if (op->waiter.deadline_us <= rig.now_us) {
         rig.late++;
         return op->state = OP_LATE;
     }
@@ -178,6 +180,8 @@ static inline void end(struct op *op)
     }
     rig.runs--;
     rig.ended++;
+    hg_ticketline_give(&rig.lines[op->worker], &rig.tenants[op->worker], rig.now_us - op->since_us,
+                       true, rig.now_us);
     poke(hg_ticket_put(&rig.holder));
     settle_unless_manual();
 }
@@ -208,7 +212,7 @@ static inline void pass_until(uint64_t then_us)
     for (;;) {
         uint64_t next_us = then_us;
         for (uint32_t w = 0; w < RIG_WORKERS; w++) {
-            uint64_t of_line_us = hg_ticketline_next_us(&rig.lines[w], &rig.conf);
+            uint64_t of_line_us = hg_ticketline_next_us(&rig.lines[w]);
             if (of_line_us < next_us)
                 next_us = of_line_us;
         }

@@ -1,0 +1,222 @@
+// t_linesim - a ticket line before a store: nobody innocent is refused
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// With the adaptive controller as it is. Each figure is the worst of five seeds.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "linesim.h"
+#include "simseeds.h"
+
+#define SEEDS 5
+#define S     1000000u
+#define MS    1000u
+
+static void add_load(struct linesim_setup *setup, struct linesim_load load)
+{
+    assert_true(setup->load_count < LINESIM_LOADS);
+    setup->loads[setup->load_count++] = load;
+}
+
+static void print_score(const char *name, const char *of, const struct linesim_score *score)
+{
+    printf("# %-28s %-8s sent %6u, refused %5.2f%%, late %5.2f%%, p50 %6.1f ms, p99 %6.1f ms\n",
+           name, of, score->sent, 100. * score->refused / (score->sent + 1e-9),
+           100. * score->late / (score->sent + 1e-9), (double)score->p50_us / 1000,
+           (double)score->p99_us / 1000);
+}
+
+static void print_result(const char *name, const struct linesim_result *result, double capacity)
+{
+    print_score(name, "counted", &result->counted);
+    if (result->others.sent > 0)
+        print_score(name, "others", &result->others);
+    printf("#   %.0f a second, %.3f of the capacity; mean size %.0f\n", result->per_second,
+           result->per_second / capacity, result->size);
+}
+
+static uint32_t lost(const struct linesim_score *score)
+{
+    return score->refused + score->late;
+}
+
+/* ---- closed loops ---- */
+
+struct loop {
+    const char *name;
+    uint32_t clients, slots;
+    uint64_t service_us;
+};
+
+/* Without tickets each client waits at most 625 ms: so nobody is refused, and nothing is lost. */
+static void test_closed_loops_lose_nothing(void **state)
+{
+    static const struct loop loops[] = {
+        {"50 on 16 x 20 ms", 50, 16, 20 * MS},   {"100 on 16 x 20 ms", 100, 16, 20 * MS},
+        {"200 on 16 x 20 ms", 200, 16, 20 * MS}, {"500 on 16 x 20 ms", 500, 16, 20 * MS},
+        {"200 on 8 x 2 ms", 200, 8, 2 * MS},     {"500 on 8 x 2 ms", 500, 8, 2 * MS},
+    };
+    uint32_t missed = 0;
+    (void)state;
+    for (uint32_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        const struct loop *loop = &loops[i];
+        double capacity = loop->slots * 1e6 / (double)loop->service_us;
+        for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
+            struct linesim_setup setup = {
+                .slots = loop->slots, .from_us = 1 * S, .end_us = 9 * S, .seed = seed};
+            struct linesim_result direct, result;
+            add_load(&setup, (struct linesim_load){.clients = loop->clients,
+                                                   .service_us = loop->service_us,
+                                                   .counts = true});
+            linesim_run(&setup, &result);
+            setup.direct = true;
+            linesim_run(&setup, &direct);
+            print_result(loop->name, &result, capacity);
+            missed += lost(&result.counted) > 0;
+            missed += result.per_second < .97 * direct.per_second;
+            assert_int_equal(lost(&direct.counted), 0);
+        }
+    }
+    assert_int_equal(missed, 0);
+}
+
+/* ---- open loops ---- */
+
+/* 99 tenants ask for half of the capacity, one for all above. */
+static void test_a_flood_harms_nobody_else(void **state)
+{
+    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93};
+    uint32_t missed = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
+            struct linesim_setup setup = {
+                .slots = 16, .from_us = 2 * S, .end_us = 12 * S, .seed = seed};
+            struct linesim_result result;
+            char name[32];
+            for (uint32_t t = 0; t < 100; t++)
+                add_load(&setup, (struct linesim_load){
+                                     .tenant = t,
+                                     .per_second = 800 * (t == 0 ? loads[i] - .5 : .5 / 99),
+                                     .service_us = 20 * MS,
+                                     .spread = LINESIM_EXPONENTIAL,
+                                     .counts = t > 0,
+                                 });
+            linesim_run(&setup, &result);
+            snprintf(name, sizeof name, "open, %.1f x", loads[i]);
+            print_result(name, &result, 800);
+            missed += lost(&result.counted) > 0;
+            missed += result.per_second < bars[i] * 800;
+            missed += result.counted.p99_us > 3 * 95 * MS + 20 * MS;
+            missed += result.others.wrong_late + result.counted.wrong_late > 0;
+        }
+    }
+    assert_int_equal(missed, 0);
+}
+
+/* ---- dear requests beside cheap ones ---- */
+
+/* 2 ms, 300 a second, beside a hundred clients of 200 ms. */
+static uint32_t run_beside_slow(const char *name, uint32_t slots, uint32_t size, double bar)
+{
+    uint32_t missed = 0;
+    for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
+        struct linesim_setup setup = {
+            .slots = slots, .size = size, .from_us = 3 * S, .end_us = 11 * S, .seed = seed};
+        struct linesim_result result;
+        add_load(&setup,
+                 (struct linesim_load){.per_second = 300, .service_us = 2 * MS, .counts = true});
+        add_load(&setup,
+                 (struct linesim_load){
+                     .tenant = 1, .clients = 100, .service_us = 200 * MS, .from_us = 3 * S});
+        linesim_run(&setup, &result);
+        print_result(name, &result, slots == 16 ? 80 : 500);
+        missed += lost(&result.counted) > bar * result.counted.sent;
+    }
+    return missed;
+}
+
+/* With as many tickets as slots nothing is lost, and the wait is for a ticket to be given back. */
+static void test_fast_beside_slow_loses_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run_beside_slow("fast beside slow, 16 of 16", 16, 16, 0), 0);
+    assert_int_equal(run_beside_slow("fast beside slow, 64 of 1000", 1000, 64, 0), 0);
+}
+
+/* The controller errs: it takes the dear requests for a store that has become slow. It is not the
+   line's to put that right. */
+static void test_fast_beside_slow_with_the_controller(void **state)
+{
+    (void)state;
+    assert_int_equal(run_beside_slow("controlled, 1000 slots", 1000, 0, .03), 0);
+    assert_int_equal(run_beside_slow("controlled, 16 slots", 16, 0, .5), 0);
+}
+
+/* ---- a store that stops ---- */
+
+static void run_pause(uint64_t pause_us, uint32_t size, uint64_t from_us, uint64_t seed,
+                      struct linesim_result *ret_result)
+{
+    struct linesim_setup setup = {.slots = 16,
+                                  .size = size,
+                                  .from_us = from_us,
+                                  .end_us = 12 * S,
+                                  .pause_us = 4 * S,
+                                  .pause_end_us = 4 * S + pause_us,
+                                  .seed = seed};
+    for (uint32_t t = 0; t < 10; t++)
+        add_load(&setup,
+                 (struct linesim_load){
+                     .tenant = t, .per_second = 800 * .065, .service_us = 20 * MS, .counts = true});
+    linesim_run(&setup, ret_result);
+}
+
+/* With the controller, too, which cuts the size just then. */
+static void test_a_pause_of_600_ms_refuses_nobody(void **state)
+{
+    uint32_t missed = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
+        struct linesim_result result;
+        run_pause(600 * MS, 16, 2 * S, seed, &result);
+        print_result("a pause of 0.6 s", &result, 800);
+        missed += lost(&result.counted) > 0;
+        run_pause(600 * MS, 0, 2 * S, seed, &result);
+        print_result("controlled, a pause of 0.6 s", &result, 800);
+        missed += lost(&result.counted) > 0;
+    }
+    assert_int_equal(missed, 0);
+}
+
+/* After a pause of 3 s, in which all are refused, all is well from 1 s after its end on. */
+static void test_after_a_long_pause_all_is_well(void **state)
+{
+    uint32_t missed = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
+        struct linesim_result result;
+        run_pause(3 * S, 0, 8 * S, seed, &result);
+        print_result("after a pause of 3 s", &result, 800);
+        missed += lost(&result.counted) > 0;
+        missed += result.counted.p99_us > 500 * MS;
+    }
+    assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closed_loops_lose_nothing),
+        cmocka_unit_test(test_a_flood_harms_nobody_else),
+        cmocka_unit_test(test_fast_beside_slow_loses_nothing),
+        cmocka_unit_test(test_fast_beside_slow_with_the_controller),
+        cmocka_unit_test(test_a_pause_of_600_ms_refuses_nobody),
+        cmocka_unit_test(test_after_a_long_pause_all_is_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
