@@ -96,7 +96,7 @@ struct hg_ticketline_waiter {
     struct hg_heap_node late;            /* in the line's, by deadline_us */
     struct hg_ticketline_tenant *tenant; /* NULL: in no line */
     uint64_t since_us;                   /* waits since */
-    uint64_t came_us;                    /* its bytes came no earlier; at most since_us */
+    uint64_t came_us;                    /* its bytes were there by then; at most since_us */
     uint64_t deadline_us; /* since_us + queue time-out, or the request's, whichever is first */
 };
 

@@ -251,7 +251,7 @@ static bool may_wait(struct hg_gate_pass *pass, const struct hg_gate_line *in,
         since_us = pass->since_us;
     }
     pass->wait_us = waiter->since_us = now_us;
-    waiter->came_us = request->session->backlog_us != 0 ? request->session->backlog_us : since_us;
+    waiter->came_us = request->session->read_us;
     waiter->deadline_us = since_us + conf->queue_timeout_us;
     if (request->call.deadline_us < waiter->deadline_us)
         waiter->deadline_us = request->call.deadline_us;

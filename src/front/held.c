@@ -233,7 +233,7 @@ static void release(struct hg_session *session)
     request->admitted = true;
     session->wait = HG_WAIT_NONE;
     /* That it waited was its tenant's doing, and says nothing of the lines that it comes to now. */
-    session->backlog_us = session->worker->loop.now_us;
+    session->read_us = session->worker->loop.now_us;
     hg_session_make_ready(session);
 }
 

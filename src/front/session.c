@@ -195,11 +195,8 @@ static size_t eat(struct hg_session *session, const uint8_t *bytes, size_t have,
             continue;
         }
         enum hg_step step = hg_dispatch(session, &frame, blob);
-        if (step == HG_STEP_WAIT) {
-            if (session->backlog_us == 0)
-                session->backlog_us = session->worker->loop.now_us;
+        if (step == HG_STEP_WAIT)
             return at;
-        }
         if (step == HG_STEP_DEFER) {
             pause_session(session);
             return at;
@@ -228,20 +225,6 @@ static void keep(struct hg_session *session, const uint8_t *bytes, size_t len, u
         }
     }
     hg_blob_unref(old);
-}
-
-/* Everything that has been read was looked at: is there nothing unread either? Then what comes from
-   now on is young. `drained`: the last read found less than it had room for. */
-static void settle_backlog(struct hg_session *session, bool drained)
-{
-    int unread = 0;
-    if (session->tls != NULL) /* one record at a time is read, however many there are */
-        drained = false;
-    if (HG_LIKELY(session->backlog_us == 0) || session->dead || session->wait != HG_WAIT_NONE ||
-        session->paused || session->hidden || !hg_list_empty(&session->ready))
-        return;
-    if (drained || ioctl(session->fd, FIONREAD, &unread) != 0 || unread == 0)
-        session->backlog_us = 0;
 }
 
 /* No event will tell of what is within: the session comes again by itself, if it may read. */
@@ -282,7 +265,6 @@ static void run(struct hg_session *session, unsigned budget)
         }
         hg_blob_unref(in);
     }
-    settle_backlog(session, false);
     settle_state(session);
 }
 
@@ -303,7 +285,7 @@ static size_t receive(struct hg_session *session, uint8_t *room, size_t bytes)
     ssize_t n = HG_LIKELY(session->tls == NULL) ? recv(session->fd, room, bytes, 0)
                                                 : hg_session_receive_tls(session, room, bytes);
     if (n > 0) {
-        session->active_us = session->worker->loop.now_us;
+        session->active_us = session->read_us = session->worker->loop.now_us;
         hg_counter_add(&session->worker->bytes_read, (uint64_t)n);
         return (size_t)n;
     }
@@ -361,7 +343,6 @@ static void read_more(struct hg_session *session, bool in_line)
         size_t done =
             eat(session, worker->scratch, have, NULL, frame_budget(session, in_line), &need);
         keep(session, worker->scratch + done, have - done, need);
-        settle_backlog(session, n < READ_BYTES);
     }
     settle_state(session);
 }

@@ -61,7 +61,7 @@ struct hg_session {
     uint32_t queue_len;
     struct hg_request *waiting; /* the last one, if it waits for credits, tickets or room */
     double bind_change;         /* of the last request that passed a bind throttle */
-    uint64_t backlog_us;        /* bytes may lie unread since; 0: all was read and looked at */
+    uint64_t read_us;           /* the last read: what is not looked at yet is at least as old */
     uint64_t keys_pending;      /* bit (hash & 63) of every key under way */
     struct hg_out out;
     uint32_t reply_peak; /* recent reply bytes, decaying: the window comes from it */

@@ -232,7 +232,8 @@ static void test_a_worker_counts_on_its_part(void **state)
     gate_close(&s);
 }
 
-/* What lay behind a request that waited is as old as that: it does not wait once more. */
+/* What was read with a request that waited is as old as that: it does not wait once more. What lay
+   in the socket meanwhile may have come just now, and waits its own time. */
 static void test_behind_a_waiting_one(void **state)
 {
     (void)state;
@@ -251,15 +252,15 @@ static void test_behind_a_waiting_one(void **state)
     client_ask(&other, HG_OPCODE_NOOP, NULL, 6);
     stage_expect_nothing(&s.stage, &other);
     gate_wait(&s.stage, 5000);
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 5; i++)
         stage_expect(&s.stage, &other, HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, i);
-    stage_expect(&s.stage, &other, HG_OPCODE_NOOP, 0, 6);
-    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "added"), 1);
-    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "canceled"), 6);
-    /* All was read: from now on it is young again. */
-    HG_LIST_EACH(node, &s.stage.workers[0].sessions)
-    assert_int_equal(HG_CONTAINER_OF(node, struct hg_session, node)->backlog_us, 0);
+    stage_expect_nothing(&s.stage, &other);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "added"), 2);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "canceled"), 5);
     end_occupation(&s);
+    obey(&s);
+    stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 5);
+    stage_expect(&s.stage, &other, HG_OPCODE_NOOP, 0, 6);
     client_ask(&other, HG_OPCODE_GET, "k", 7);
     stage_run(&s.stage);
     obey(&s);
