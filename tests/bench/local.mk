@@ -40,3 +40,9 @@ EXTRA_DIST += tests/bench/scrape.py
 .PHONY: bench-scrape
 bench-scrape: headgate$(EXEEXT)
 	/usr/bin/python3 $(top_srcdir)/tests/bench/scrape.py --build $(abs_builddir) $(BENCH_ARGS)
+
+# What the innocents of an overload lose, by scene: `make bench-innocents`, about a quarter of an hour.
+EXTRA_DIST += tests/bench/innocents.py
+.PHONY: bench-innocents
+bench-innocents: headgate$(EXEEXT) headgate-load$(EXEEXT) tests/lib/slowstore$(EXEEXT)
+	/usr/bin/python3 $(top_srcdir)/tests/bench/innocents.py --build $(abs_builddir) $(BENCH_ARGS)

@@ -27,6 +27,7 @@ EXTRA_DIST += tests/e2e/conftest.py
 EXTRA_DIST += tests/e2e/credit_tools.py
 EXTRA_DIST += tests/e2e/handover_tools.py
 EXTRA_DIST += tests/e2e/hotkey_tools.py
+EXTRA_DIST += tests/e2e/innocent_tools.py
 EXTRA_DIST += tests/e2e/overload_tools.py
 EXTRA_DIST += tests/e2e/prometheus_tools.py
 EXTRA_DIST += tests/e2e/redis_tools.py
