@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from innocent_tools import Party, key_of, measures, near, scene, tell  # noqa: F401
+from innocent_tools import ClusterScene, Party, key_of, measures, near, scene, tell  # noqa: F401
 from mcbin import Feature, Op, request
+from redisservers import RedisCluster
 
 SERVERS, SICK = 4, 3
 SERVICE_MS, SLOTS = 5, 64
@@ -114,3 +115,57 @@ def test_multigets_that_ask_all_servers(how, threads):
     healthy = {server: sorted(set(statuses)) for server, statuses in found.items()
                if server != SICK}
     assert healthy == {server: [0] for server in healthy}, healthy
+
+
+# ---- a node of a cluster ----
+
+SLEEP_S = 3
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A cluster that replaces nobody: the node comes back."""
+    cluster = RedisCluster(replicas=0, timeout_ms=30000, cluster_require_full_coverage="no")
+    yield cluster
+    cluster.stop()
+
+
+def put_to_sleep(node):
+    with node.client(timeout=SLEEP_S + 10) as client:
+        client.command("DEBUG", "SLEEP", str(SLEEP_S))
+
+
+def cluster_parties(op, pipeline):
+    return {
+        "innocents": [Party("awake%d" % n, server=n, rate=150, op=op, connections=40 // pipeline,
+                            pipeline=pipeline) for n in (0, 1)],
+        "culprit": [Party("asleep", server=2, rate=200, connections=200)]}
+
+
+def with_a_node_asleep(here, op, pipeline, seconds):
+    groups = cluster_parties(op, pipeline)
+    here.fill(*groups["innocents"], *groups["culprit"])
+    direct = here.direct(groups, 1)["innocents"]
+    healthy = here.through(groups, 2)["innocents"]
+    sick = here.through(groups, seconds, {0.2: lambda: put_to_sleep(here.stores[2])})["innocents"]
+    return direct, healthy, sick
+
+
+@measures
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cluster_node_that_sleeps(tell, nodes, form):  # noqa: F811
+    threads, op, pipeline = FORMS[form]
+    here = ClusterScene(nodes, threads)
+    with here.front():
+        direct, healthy, sick = with_a_node_asleep(here, op, pipeline, SLEEP_S + 1)
+    tell(direct, "%s; healthy %s" % (sick, healthy))
+    assert sick.unharmed, sick
+    assert near(sick.p99, healthy.p99), (sick.p99, healthy.p99)
+
+
+@pytest.mark.parametrize("op", ["get", "set"])
+def test_a_cluster_node_that_sleeps_refuses_nobody_else(nodes, op):
+    here = ClusterScene(nodes)
+    with here.front():
+        sick = with_a_node_asleep(here, op, 1, SLEEP_S)[-1]
+    assert sick.unharmed, sick
