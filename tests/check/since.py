@@ -16,7 +16,7 @@ E2E = "tests/e2e"
 SUBJECTS = {
     "admin": ["admin", "ctl_operate", "states", "identity"],
     "backup": ["backup"],
-    "binds": ["bindevict", "tickets_config"],
+    "binds": ["bindevict", "innocents_tenants", "tickets_config"],
     "clients": ["clients", "semantics", "wire"],
     "config": ["admin", "ops", "reload", "ring", "redis_config", "tickets_config"],
     "credits": ["credits", "states"],
