@@ -4,7 +4,7 @@ other tenants, and other keys of the same tenant, lose nothing by it."""
 
 import pytest
 
-from innocent_tools import Party, measures, near, scene, tell  # noqa: F401
+from innocent_tools import Party, Result, measures, near, scene, tell  # noqa: F401
 
 
 # ---- slow requests beside fast ones ----
@@ -108,3 +108,56 @@ def test_a_key_that_takes_long_costs_nobody_else(service_ms, op):
             through = here.through(groups, 4)["innocents"]
     # Nothing is known of the key before its first answer is late.
     assert through.lost_share <= 0.01, through
+
+
+# ---- a tenant that floods ----
+
+FLOOD_MS, FLOOD_SLOTS = 20, 10
+CAPACITY = FLOOD_SLOTS * 1000 / FLOOD_MS
+OTHERS = ["t%02d" % n for n in range(99)]
+# Times the capacity -> the least goodput, as a share of what could be done.
+GOODPUT = {0.8: 0.95, 1.2: 0.95, 2: 0.95, 5: 0.90, 10: 0.85}
+
+
+def flood(times):
+    """99 tenants that together ask for half of what the store can do, and one for the rest of
+    `times` its capacity."""
+    rate = CAPACITY / 2 / len(OTHERS)
+    others = [Party(name, name, prefix="o", keys=10, rate=rate, connections=6) for name in OTHERS]
+    return {"others": others[:50], "more": others[50:],
+            "flood": [Party("flood", "flood", prefix="f", keys=100, connections=1000, begins=0.2,
+                            rate=(times - 0.5) * CAPACITY)]}
+
+
+def others_of(results):
+    return Result.sum([results["others"], results["more"]])
+
+
+def flooded(tell, times, threads=1, **store):  # noqa: F811
+    """(the others' result, their result alone, goodput as a share of what could be done, the same
+    without the front end)."""
+    groups = flood(times)
+    with scene(tenants=[*OTHERS, "flood"], threads=threads, service_ms=FLOOD_MS,
+               slots=FLOOD_SLOTS, **store) as here:
+        for parties in groups.values():
+            here.fill(*parties)
+        alone = others_of(here.direct({"others": groups["others"], "more": groups["more"]}, 2))
+        direct = here.direct(groups, 3)
+        with here.front():
+            through = here.through(groups, 6)
+    possible = CAPACITY * min(1.0, times)
+    goodput, without = (sum(result.rate for result in results.values()) / possible
+                        for results in (through, direct))
+    others = others_of(through)
+    tell("others %s, alone %s, goodput %.2f" % (others_of(direct), alone, without),
+         "others %s, flood %s, goodput %.2f" % (others, through["flood"], goodput))
+    return others, alone, goodput, without
+
+
+@measures
+@pytest.mark.parametrize("times,threads", [(times, 1) for times in GOODPUT] + [(5, 2), (5, 4)])
+def test_a_tenant_that_floods(tell, times, threads):  # noqa: F811
+    others, alone, goodput, _ = flooded(tell, times, threads)
+    assert others.unharmed, others
+    assert others.p99 <= 3 * alone.p99 + FLOOD_MS, (others.p99, alone.p99)
+    assert goodput >= GOODPUT[times], goodput
