@@ -6,6 +6,8 @@ a front end all of them are served.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
+import time
+
 import pytest
 
 from innocent_tools import Party, measures, scene, tell  # noqa: F401
@@ -51,3 +53,54 @@ def test_a_full_store_refuses_nobody(slots, service_ms, clients):
         with here.front():
             through = here.through(everybody, 2)
     assert through.unharmed, through
+
+
+# ---- a store that becomes quicker, or slower, under them ----
+
+CHANGE_AT, WINDOW_S = 2.0, 0.5
+# clients, what changes of 16 slots of 20 ms, answers a second after that, within how many seconds;
+# 0: at once
+CHANGES = {"slots-x4": (500, {"slots": 64}, 3200, 1.0),
+           "slots-halved": (200, {"slots": 8}, 400, 0),
+           "service-x2": (200, {"service_ms": 40}, 400, 2.5)}
+
+
+def after(result, changed_s, rate):
+    """(seconds from the change to the first window with such a rate, or None; the least rate of
+    any window from then on)."""
+    windows = result.rates(WINDOW_S, changed_s - result.start_s)
+    begins = [begin for begin, seen in windows if seen >= rate]
+    return (begins[0] - (changed_s - result.start_s) if begins else None,
+            min(seen for _, seen in windows))
+
+
+@measures
+@pytest.mark.parametrize("change,threads", [(change, 1) for change in CHANGES]
+                         + [("slots-x4", 4), ("slots-halved", 2)])
+def test_a_store_that_changes(tell, change, threads):  # noqa: F811
+    clients, options, rate, within_s = CHANGES[change]
+    everybody = loop(clients)
+    with scene(threads=threads, service_ms=20, slots=16) as here:
+        here.fill(*everybody)
+
+        def run(how):
+            times = []
+
+            def alter():
+                here.stores[0].set(**options)
+                times.append(time.time())
+            here.stores[0].set(service_ms=20, slots=16)
+            result = how(everybody, CHANGE_AT + 5, {CHANGE_AT: alter})
+            return result, *after(result, times[0], 0.95 * rate)
+        direct = run(here.direct)
+        with here.front():
+            through, full, least = run(here.through)
+    words = ["%s; full after %s, least %.0f/s" % (
+        seen, "never" if when is None else "%.1f s" % when, slowest)
+        for seen, when, slowest in (direct, (through, full, least))]
+    tell(*words)
+    assert through.unharmed, through
+    if within_s:
+        assert full is not None and full <= within_s, words[1]
+    else:
+        assert least >= 0.9 * direct[2], words
