@@ -161,3 +161,57 @@ def test_a_tenant_that_floods(tell, times, threads):  # noqa: F811
     assert others.unharmed, others
     assert others.p99 <= 3 * alone.p99 + FLOOD_MS, (others.p99, alone.p99)
     assert goodput >= GOODPUT[times], goodput
+
+
+# ---- a key that is asked for most, and costs no more than others ----
+
+def popular(clients):
+    """Clients that go around; four of five ask for one key."""
+    return {"hot": [Party("hot", key="hot-key", connections=clients * 4 // 5)],
+            "cold": [Party("cold", prefix="c", keys=200, connections=clients // 5)]}
+
+
+@measures
+@pytest.mark.parametrize("clients,threads", [(50, 1), (100, 1), (100, 4), (200, 1)])
+def test_a_hot_key_that_is_cheap(tell, clients, threads):  # noqa: F811
+    groups = popular(clients)
+    with scene(threads=threads, service_ms=10, slots=8) as here:
+        here.fill(*groups["hot"], *groups["cold"])
+        direct = here.direct(groups, 2)
+        with here.front():
+            through = here.through(groups, 5)
+    tell("hot %s, cold %s" % (direct["hot"], direct["cold"]),
+         "hot %s, cold %s" % (through["hot"], through["cold"]))
+    assert through["hot"].unharmed, through["hot"]
+    assert through["cold"].unharmed, through["cold"]
+    goodput, without = (sum(result.rate for result in results.values())
+                        for results in (through, direct))
+    assert goodput >= 0.95 * without, (goodput, without)
+    assert through["cold"].rate >= 0.95 * direct["cold"].rate, through["cold"]
+
+
+# ---- a store whose throughput falls beyond its knee ----
+
+@measures
+@pytest.mark.parametrize("times", [2, 5])
+def test_a_flood_before_a_store_with_a_knee(tell, times):  # noqa: F811
+    """When everybody is let in, as without the front end, the store does a twentieth."""
+    others, alone, goodput, without = flooded(tell, times, knee_fall=0.05, noise=3)
+    assert others.unharmed, others
+    assert others.p99 <= 3 * alone.p99 + FLOOD_MS, (others.p99, alone.p99)
+    assert goodput >= GOODPUT[times], goodput
+    assert goodput > without, (goodput, without)
+
+
+@measures
+@pytest.mark.parametrize("clients", [100, 200])
+def test_a_loop_before_a_store_with_a_knee(tell, clients):  # noqa: F811
+    everybody = [Party("loop", prefix="l", keys=200, connections=clients)]
+    with scene(service_ms=FLOOD_MS, slots=FLOOD_SLOTS, knee_fall=0.05, noise=3) as here:
+        here.fill(*everybody)
+        direct = here.direct(everybody, 2)
+        with here.front():
+            through = here.through(everybody, 6)
+    tell(direct, through)
+    assert through.unharmed, through
+    assert through.rate >= max(0.95 * direct.rate, 0.85 * CAPACITY), (through.rate, direct.rate)
