@@ -6,11 +6,13 @@ a front end all of them are served.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 
+import contextlib
 import time
 
 import pytest
 
-from innocent_tools import Party, measures, scene, tell  # noqa: F401
+from innocent_tools import Party, busy, measures, scene, tell  # noqa: F401
+from mcbin import Client, Feature, Op, request, set_extras
 
 
 def loop(clients, op="get", **more):
@@ -104,3 +106,95 @@ def test_a_store_that_changes(tell, change, threads):  # noqa: F811
         assert full is not None and full <= within_s, words[1]
     else:
         assert least >= 0.9 * direct[2], words
+
+
+# ---- bulk loaders, and slow readers ----
+
+BATCH = 500
+# As many innocents as a store's spare time allows, of another tenant.
+READER = Party("reader", "readers", prefix="r", keys=100, rate=100, connections=50)
+
+
+@contextlib.contextmanager
+def connect(count, daemon=None, store=None):
+    """Connections with the daemon, whose errors tell why, or straight with a store."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.client(30, "shop") if daemon
+                                       else Client(store.address, 30)) for _ in range(count)]
+        for client in clients if daemon else ():
+            client.hello(Feature.XERROR)
+        yield clients
+
+
+def load_in_bulk(clients, rounds):
+    """Each stores BATCH items by quiet sets, then asks for a noop, so many times; the refusals:
+    (opcode, status)."""
+    refused = []
+    for turn in range(rounds):
+        for place, client in enumerate(clients):
+            client.send(b"".join(
+                request(Op.SETQ, b"bulk:%d:%d:%d" % (turn, place, n), b"v" * 100, set_extras())
+                for n in range(BATCH)) + request(Op.NOOP))
+        for client in clients:
+            frame = client.recv()
+            while frame.opcode != Op.NOOP:
+                refused.append((frame.opcode, frame.status))
+                frame = client.recv()
+    return refused
+
+
+# connections, slots, service ms: all batches of a round together take less than the time-out
+@pytest.mark.parametrize("connections,slots,service_ms", [(1, 8, 10), (8, 16, 2), (1, 64, 1)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bulk_loader_on_a_cold_start(threads, connections, slots, service_ms):
+    with scene(tenants=("shop", "readers"), threads=threads, service_ms=service_ms,
+               slots=slots) as here:
+        with here.front() as daemon, connect(connections, daemon) as clients:
+            refused = load_in_bulk(clients, 2)
+        stored = here.stores[0].stats()["served"]
+    assert refused == [], "%d, as %s" % (len(refused), refused[0])
+    assert stored == 2 * BATCH * connections, stored
+
+
+@measures
+@pytest.mark.parametrize("hogs", [0, 2])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_bulk_loader_beside_readers(tell, threads, hogs):  # noqa: F811
+    """Eight connections load in bulk; with as many busy loops on the machine as it has cores."""
+    with scene(tenants=("shop", "readers"), threads=threads, service_ms=2, slots=16) as here, \
+            busy(hogs):
+        here.fill(READER)
+
+        def run(how, clients):
+            found = []
+            result = how([READER], 4, {0.2: lambda: found.extend(load_in_bulk(clients, 8))})
+            return result, len(found)
+
+        with connect(8, store=here.stores[0]) as clients:
+            direct, _ = run(here.direct, clients)
+        with here.front() as daemon, connect(8, daemon) as clients:
+            through, refused = run(here.through, clients)
+    tell(direct, "%s; of %d stored %d refused" % (through, 8 * 8 * BATCH, refused))
+    assert refused == 0, "%d refused" % refused
+    assert through.unharmed, through
+
+
+VALUE = b"v" * 100000
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_burst_of_slow_readers(threads):
+    """Forty clients ask for a megabyte each and do not read for longer than anybody may wait; their
+    own tenant's other clients are served meanwhile, and so are they when they read."""
+    other = READER._replace(tenant="shop")
+    with scene(threads=threads, service_ms=2, slots=16) as here:
+        here.fill(other)
+        with Client(here.stores[0].memcached.address) as direct:
+            assert direct.set(b"shop:large", VALUE).status == 0
+        with here.front() as daemon, connect(40, daemon) as readers:
+            for reader in readers:
+                reader.send(b"".join(request(Op.GET, b"large", opaque=n) for n in range(10)))
+            through = here.through([other], 2)
+            statuses = [reader.recv().status for reader in readers for _ in range(10)]
+    assert through.unharmed, through
+    assert statuses.count(0) == 400, sorted(set(statuses))
