@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from innocent_tools import Party, busy, measures, scene, tell  # noqa: F401
+from innocent_tools import Party, busy, measures, near, scene, tell  # noqa: F401
 from mcbin import Client, Feature, Op, request, set_extras
 
 
@@ -55,6 +55,25 @@ def test_a_full_store_refuses_nobody(slots, service_ms, clients):
         with here.front():
             through = here.through(everybody, 2)
     assert through.unharmed, through
+
+
+# ---- many connections on a busy machine ----
+
+@measures
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("connections,pipeline", [(2000, 1), (200, 16)])
+def test_many_connections_on_a_busy_machine(tell, connections, pipeline, threads):  # noqa: F811
+    """Two busy loops beside it. The store does 8,000 a second, so all wait for less than half a
+    second."""
+    everybody = loop(connections, pipeline=pipeline)
+    with scene(threads=threads, service_ms=2, slots=16) as here, busy(2):
+        here.fill(*everybody)
+        direct = here.direct(everybody, 3)
+        with here.front():
+            through = here.through(everybody, 4)
+    tell(direct, through)
+    assert through.unharmed, through
+    assert near(through.p99, direct.p99), (through.p99, direct.p99)
 
 
 # ---- a store that becomes quicker, or slower, under them ----
