@@ -25,7 +25,7 @@ def run(build, expression):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.xml")
         argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line",
-                "--junitxml", report, "-m", "alone", *(["-k", expression] if expression else []),
+                "--junitxml", report, "-m", "scene", *(["-k", expression] if expression else []),
                 *sorted(glob.glob(os.path.join(TOP, "tests/e2e/test_innocents_*.py")))]
         code = subprocess.run(argv, env=dict(os.environ, HG_BUILD=build), check=False,
                               stdout=sys.stderr).returncode

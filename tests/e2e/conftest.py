@@ -45,6 +45,7 @@ MARKS = (
     "foreign: needs clients of other languages (Ruby, PHP, Node, pylibmc); deep check, beside others",
     "browser: needs Chromium; deep check, beside others",
     "prometheus: needs Prometheus and promtool; deep check, beside others",
+    "scene: measures what innocents lose, or is not reached yet; make bench-innocents, in no check",
     "threaded: has several workers at work; also run under ThreadSanitizer in the deep check",
     "patient(seconds): may take longer than other tests before it is given up")
 BOUND_S = 120  # of each part of a test: its setup, itself, its end
@@ -128,8 +129,17 @@ def _rank(item):
     return min(places, default=len(LONGEST))
 
 
+def _leave_scenes(config, items):
+    """Scenes run only when they are asked for."""
+    scenes = [item for item in items if item.get_closest_marker("scene")]
+    if scenes and "scene" not in (config.option.markexpr or ""):
+        items[:] = [item for item in items if item not in scenes]
+        config.hook.pytest_deselected(items=scenes)
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    _leave_scenes(config, items)
     spread = hasattr(config, "workerinput")
     if spread:
         for item in items:

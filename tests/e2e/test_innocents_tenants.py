@@ -4,7 +4,7 @@ other tenants, and other keys of the same tenant, lose nothing by it."""
 
 import pytest
 
-from innocent_tools import Party, Result, measures, near, scene, tell  # noqa: F401
+from innocent_tools import Party, Result, measures, near, scene, tell, wanted  # noqa: F401
 
 
 # ---- slow requests beside fast ones ----
@@ -42,6 +42,7 @@ def test_fast_requests_beside_slow_ones(tell, slots, threads):  # noqa: F811
     assert slow.rate >= 0.8 * direct["slow"].rate, (slow.rate, direct["slow"].rate)
 
 
+@wanted
 @pytest.mark.parametrize("slots", [16, 1000])
 def test_fast_requests_beside_slow_ones_are_not_refused(slots):
     groups = {"fast": [BESIDE["fast"][0]._replace(rate=100)], "slow": BESIDE["slow"]}
@@ -98,6 +99,7 @@ def test_keys_that_take_long(tell, service_ms, op, keys, threads):  # noqa: F811
         assert through.lost_share < direct.lost_share, through
 
 
+@wanted
 @pytest.mark.parametrize("op", ["get", "set"])
 @pytest.mark.parametrize("service_ms", [500, 3000])
 def test_a_key_that_takes_long_costs_nobody_else(service_ms, op):
