@@ -142,20 +142,33 @@ static bool is_backlogged(struct hg_gateshare *share, uint64_t backlog_us, uint6
     return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
 }
 
-/* Has the store answered nothing since the last look? */
-static bool stands_still(struct hg_gateshare *share)
+/* What the server has done since the last look. */
+struct done {
+    bool still;        /* it has answered nothing */
+    uint64_t usual_us; /* mean service of what it has answered; 0: nothing */
+};
+
+static struct done look(struct hg_gateshare *share)
 {
-    uint64_t answered = 0;
+    uint64_t answered = 0, service_us = 0;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        for (unsigned w = 0; w < share->holders[kind].worker_count; w++)
-            answered += hg_counter_get(&share->holders[kind].workers[w].tally.answered);
-    bool still = answered == share->looked_answered;
+        for (unsigned w = 0; w < share->holders[kind].worker_count; w++) {
+            const struct hg_gate_tally *tally = &share->holders[kind].workers[w].tally;
+            answered += hg_counter_get(&tally->answered);
+            service_us += hg_counter_get(&tally->processing_us);
+        }
+    struct done done = {.still = answered == share->looked_answered};
+    /* Less than before: somebody has just set the counters to 0. */
+    if (answered > share->looked_answered && service_us >= share->looked_service_us)
+        done.usual_us =
+            (service_us - share->looked_service_us) / (answered - share->looked_answered);
     share->looked_answered = answered;
-    return still;
+    share->looked_service_us = service_us;
+    return done;
 }
 
 static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct hg_gateshare *share,
-                  const struct hg_bind_settings *settings, bool still)
+                  const struct hg_bind_settings *settings, const struct done *done)
 {
     struct hg_front *front = &binds->process->front;
     struct hg_binds_round *round =
@@ -166,8 +179,12 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct h
     round->share = share;
     round->number = ++binds->last_round;
     round->workers = front->worker_count;
-    round->conf = (struct hg_bindwatch_conf){settings->threshold_pct, settings->min_age_us,
-                                             still ? STILL_PCT : 0};
+    round->conf = (struct hg_bindwatch_conf){
+        .threshold_pct = settings->threshold_pct,
+        .min_age_us = settings->min_age_us,
+        .least_pct = done->still ? STILL_PCT : 0,
+        .dear_us = hg_bindwatch_dear_us(done->usual_us, settings->min_age_us),
+    };
     hg_list_append(&binds->rounds, &round->node);
     hg_counter_add(&binds->rounds_begun, 1);
     for (unsigned w = 0; w < front->worker_count; w++)
@@ -181,7 +198,8 @@ static void look_at(struct hg_binds *binds, struct hg_upstream *upstream, uint64
     const struct hg_bind_settings *settings = &directory->settings.bind;
     for (unsigned i = 0; i < hg_gateset_count(upstream->gates); i++) {
         struct hg_gateshare *share = hg_gateset_at(upstream->gates, i);
-        bool still = stands_still(share), alive;
+        const struct done done = look(share);
+        bool alive;
         if (!is_backlogged(share, settings->backlog_us, now_us))
             continue;
         pthread_mutex_lock(&upstream->gates->lock);
@@ -189,7 +207,7 @@ static void look_at(struct hg_binds *binds, struct hg_upstream *upstream, uint64
         pthread_mutex_unlock(&upstream->gates->lock);
         /* Of a store that does not answer at all no key is to blame. */
         if (alive)
-            begin(binds, upstream, share, settings, still);
+            begin(binds, upstream, share, settings, &done);
     }
 }
 

@@ -7,6 +7,7 @@
 #define MIN_SLOTS      2
 #define MIN_OF_SEVERAL 3
 #define SEVERAL        4
+#define DEAR_US        20000
 
 /* ---- sums over the workers ---- */
 
@@ -80,10 +81,18 @@ void hg_bindwatch_add(struct hg_bindwatch *watch, uint32_t worker,
         sum->evictable += row->evictable;
         sum->exempt += row->exempt;
         sum->waiting += row->waiting;
+        if (row->oldest_us > sum->oldest_us)
+            sum->oldest_us = row->oldest_us;
     }
 }
 
 /* ---- judgement ---- */
+
+uint64_t hg_bindwatch_dear_us(uint64_t usual_us, uint64_t min_age_us)
+{
+    uint64_t dear_us = 4 * usual_us > DEAR_US ? 4 * usual_us : DEAR_US;
+    return dear_us < min_age_us ? dear_us : min_age_us;
+}
 
 /* The most slots that a key that qualifies may go on holding; at least 1. */
 static uint64_t allowed(uint64_t used, uint32_t threshold_pct)
@@ -131,7 +140,8 @@ size_t hg_bindwatch_judge(struct hg_bindwatch *watch, const struct hg_bindwatch_
 
     for (size_t i = 0; i < watch->count; i++) {
         struct hg_bindwatch_verdict *sum = &watch->sums[i];
-        if (!qualifies(sum->slots, watch->used, may_hold, conf->least_pct))
+        if (!qualifies(sum->slots, watch->used, may_hold, conf->least_pct) ||
+            sum->oldest_us < conf->dear_us)
             continue;
         qualified = true;
         if (decide_key(sum, may_hold))

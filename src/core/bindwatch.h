@@ -7,7 +7,7 @@
 // A key that holds at least `threshold_pct` percent of the used slots, and at least 3 of them (2
 // when less than 4 are used), qualifies: all its waiting requests are to be evicted, and its oldest
 // dispatched ones until it holds less than the threshold, or 1. Several keys may qualify at once,
-// each is judged alone. If
+// each is judged alone; none does whose requests are answered as fast as any (dear_us). If
 // none does, the one request that has run longest is to be evicted, if it is older than min_age_us.
 // Candidates are judged by slots alone; a key that is throttled already is judged as any other.
 //
@@ -44,13 +44,21 @@ struct hg_bindwatch_row {
     uint32_t evictable;             /* of these; not: writes that must stay, exempt ones */
     uint32_t exempt;                /* of these: Unthrottled */
     uint32_t waiting;               /* for a ticket or a connection; exempt ones not counted */
+    uint64_t oldest_us;             /* age of its longest-running dispatched request; 0: none */
 };
 
 struct hg_bindwatch_conf {
     uint32_t threshold_pct; /* 1 to 100 */
     uint64_t min_age_us;
     uint32_t least_pct; /* a key must hold this, too, to qualify; 0: that is all */
+    uint64_t dear_us;   /* and have a request that old; 0: that is all */
 };
+
+/* The age from which on a key's request is dear, where one takes `usual_us` on average lately: four
+   times that, at least 20 ms, at most min_age_us. Many requests for a key that are answered like
+   all others are no pile: in a store that is full they wait for each other. usual_us 0: nothing was
+   answered, and what is old is dear. */
+uint64_t hg_bindwatch_dear_us(uint64_t usual_us, uint64_t min_age_us);
 
 /* A worker's report of an upstream. */
 struct hg_bindwatch_report {
@@ -66,6 +74,7 @@ struct hg_bindwatch_verdict {
     struct hg_bindthrottle_key key;
     /* over all workers */
     uint32_t slots, evictable, exempt, waiting;
+    uint64_t oldest_us;
     uint32_t keep; /* of the evictable ones so many stay */
     uint32_t
         evicted; /* that are to go: the other evictable ones and all waiting, for X; may be 0 */

@@ -105,6 +105,9 @@ static void count_one(void *arg, const struct hg_gate_pass *pass)
         return;
     struct hg_bindwatch_row *row = row_of(sums, request->lane->bucket, &key);
     if (sent) {
+        uint64_t now_us = request->session->worker->loop.now_us;
+        if (now_us > pass->ticket_us && now_us - pass->ticket_us > row->oldest_us)
+            row->oldest_us = now_us - pass->ticket_us;
         row->slots++;
         row->evictable += may_go(request);
         row->exempt += is_exempt(request);

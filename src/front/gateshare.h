@@ -69,7 +69,8 @@ struct hg_gateshare {
     _Atomic uint64_t backlog_since_us;
     _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
                                          time was over; 0: never */
-    uint64_t looked_answered;         /* housekeeping's: answered requests at its last look */
+    uint64_t looked_answered;         /* housekeeping's: answered requests at its last look, */
+    uint64_t looked_service_us;       /* and the time that they took */
     uint64_t stepped_us;   /* the controller's last step; under the set's lock, as what follows */
     struct hg_probe probe; /* the controller's; shown under the lock */
 };

@@ -393,7 +393,8 @@ static void carry_out(struct bindsim *sim, uint32_t worker,
 
 static void watch(struct bindsim *sim)
 {
-    struct hg_bindwatch_conf conf = {sim->conf.threshold_pct, sim->conf.min_age_us, 0};
+    const struct hg_bindwatch_conf conf = {.threshold_pct = sim->conf.threshold_pct,
+                                           .min_age_us = sim->conf.min_age_us};
     const struct hg_bindwatch_verdict *verdicts;
     uint32_t worker;
     size_t count;

@@ -479,10 +479,49 @@ static void test_against_a_naive_judge(void **state)
     }
 }
 
+/* Many requests for one key that are answered like all others: in a full store they wait for each
+   other, and evicting them would help nobody. */
+static void test_cheap_ones_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t dear_us, oldest_us;
+        size_t evicted;
+    } rows[] = {{0, 0, 1},         {20000, 0, 0},      {20000, 19999, 0},
+                {20000, 20000, 1}, {200000, 90000, 0}, {200000, 500000, 1}};
+    for (size_t i = 0; i < HG_COUNT_OF(rows); i++) {
+        struct hg_bindwatch_row young = row("hot-key", 4, 9), old = young;
+        young.oldest_us = rows[i].oldest_us / 2;
+        old.oldest_us = rows[i].oldest_us;
+        hg_bindwatch_clear(watch);
+        conf.dear_us = rows[i].dear_us;
+        add(0, 8, young);
+        add(1, 8, old);
+        assert_int_equal(judge(), rows[i].evicted);
+        assert_int_equal(oldest_worker, UINT32_MAX);
+    }
+}
+
+static void test_what_is_dear(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t usual_us, min_age_us, dear_us;
+    } rows[] = {{0, 200000, 20000},      {1000, 200000, 20000},
+                {5001, 200000, 20004},   {20000, 200000, 80000},
+                {60000, 200000, 200000}, {900000, 200000, 200000},
+                {20000, 10000, 10000},   {0, 0, 0}};
+    for (size_t i = 0; i < HG_COUNT_OF(rows); i++)
+        assert_int_equal(hg_bindwatch_dear_us(rows[i].usual_us, rows[i].min_age_us),
+                         rows[i].dear_us);
+}
+
 static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     TEST(test_at_least_the_threshold),
     TEST(test_least_share),
+    TEST(test_cheap_ones_stay),
+    TEST(test_what_is_dear),
     TEST(test_two_of_several_are_chance),
     TEST(test_weakness_floor_of_zero),
     TEST(test_what_stays_does_not_qualify),
