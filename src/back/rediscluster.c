@@ -295,6 +295,7 @@ struct hg_store *hg_rediscluster_store_new(struct hg_rediscluster_shared *shared
         return NULL;
     store->shared = shared;
     store->counters = &shared->counters[place->worker];
+    store->dice.state = shared->upstream->cas_seed + place->worker;
     memset(store->map.owner, 0xff, sizeof store->map.owner);
     hg_list_init(&store->early);
     hg_list_init(&store->later);

@@ -30,8 +30,8 @@
 #include "base/counter.h"
 
 #define HG_REDISCLUSTER_MORE_SERVERS                                                               \
-    1000                            /* besides those of the configuration, in its whole life */
-#define HG_REDISCLUSTER_REDIRECTS 5 /* of one call */
+    1000                             /* besides those of the configuration, in its whole life */
+#define HG_REDISCLUSTER_REDIRECTS 16 /* of one call */
 
 enum hg_rediscluster_stat {
 #define HG_REDISCLUSTER_STAT(NAME, name, kind, help) HG_REDISCLUSTER_##NAME,

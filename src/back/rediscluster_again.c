@@ -1,10 +1,14 @@
 // rediscluster_again - calls that a server of a Redis Cluster did not carry out, and where they go
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   MOVED     noted; to the new owner, at once
-//   ASK       to that server, after ASKING, at once; the owner stays
-//   TRYAGAIN  to the owner, in 10 ms; READONLY in 50 ms, when there may be another
+//   MOVED     noted; to the new owner, at once the first time, then after a wait
+//   ASK       to that server, after ASKING, likewise; the owner stays
+//   TRYAGAIN  to the owner, after a wait; READONLY in 50 ms, when there may be another
 //   CLUSTERDOWN, LOADING, and whatever goes on for too long: answered
+//
+// While a slot moves its servers may not agree about it for some tenths of a second, and whoever is
+// asked names the other. So waits grow: up to 2, 4, 8 ... 64 ms, half of it left to chance, as long
+// as the call might have waited in line. A call that waits has no ticket of a server.
 //
 // Its caller was told that the call is under way, and hears no more of waiting: where it has to
 // wait for room on another connection, it is this file that is told of it (tie->on_room).
@@ -14,7 +18,8 @@
 
 #include "base/log.h"
 
-#define TRYAGAIN_US 10000      /* a few keys have been moved by then */
+#define WAIT_MIN_US 2000 /* before the second redirect */
+#define WAIT_MAX_US 64000
 #define OWNER       UINT32_MAX /* tie->server: who owns the slot by then */
 #define READONLY_US 50000      /* a demotion comes with a promotion: half of the refresh's pause */
 
@@ -60,6 +65,24 @@ static uint64_t end_us(const struct hg_rediscluster_store *store, const struct h
     return call->deadline_us != 0 && call->deadline_us < end ? call->deadline_us : end;
 }
 
+/* The wait after `waits` others. Of redirects tie->again tells, which goes with a relayed call. */
+static uint64_t wait_us(struct hg_rediscluster_store *store, uint32_t waits)
+{
+    uint64_t most_us = waits < 5 ? (uint64_t)WAIT_MIN_US << waits : WAIT_MAX_US;
+    return most_us / 2 + hg_prng_below(&store->dice, most_us / 2 + 1);
+}
+
+/* Sends the call on in a while, where its tie says; false: its time will be over. */
+static bool send_later(struct hg_rediscluster_store *store, struct hg_call *call, uint64_t pause_us)
+{
+    uint64_t now_us = store->redis.remote.hub.loop->now_us;
+    if (now_us + pause_us >= end_us(store, call))
+        return false;
+    hg_store_move(&store->redis.remote.base, call, HG_SERVER_NONE);
+    hg_rediscluster_put_later(store, call, now_us + pause_us);
+    return true;
+}
+
 void hg_rediscluster_tick_later(struct hg_rediscluster_store *store, uint64_t now_us)
 {
     struct hg_list old, *node;
@@ -99,15 +122,15 @@ static void redirect(struct hg_rediscluster_store *store, const struct hg_pool *
         give_up(store, call, "name no server that can be reached for");
         return;
     }
-    if (++tie->again > HG_REDISCLUSTER_REDIRECTS) {
-        give_up(store, call, "do not agree about who owns");
-        return;
-    }
     tie->asking = !moved;
     tie->server = server;
     if (moved)
         store->map.owner[reply->again_slot] = (uint16_t)server;
-    send_on(store, call);
+    if (++tie->again == 1)
+        send_on(store, call);
+    else if (tie->again > HG_REDISCLUSTER_REDIRECTS ||
+             !send_later(store, call, wait_us(store, tie->again - 2)))
+        give_up(store, call, "do not agree about who owns");
 }
 
 /* The caller is not to hear of waiting from now on. */
@@ -152,15 +175,12 @@ static void learn(struct hg_rediscluster_store *store, enum hg_again again)
 /* Sends the call to the owner again, a little later, unless that has gone on for too long. */
 static bool try_later(struct hg_rediscluster_store *store, struct hg_call *call, uint64_t pause_us)
 {
-    uint64_t now_us = store->redis.remote.hub.loop->now_us;
-    if (now_us >= end_us(store, call)) {
-        hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
-        return false;
-    }
     call->place.tie->asking = false;
     call->place.tie->server = OWNER;
-    hg_rediscluster_put_later(store, call, now_us + pause_us);
-    return true;
+    if (send_later(store, call, pause_us))
+        return true;
+    hg_rediscluster_count(store, HG_REDISCLUSTER_GIVEN_UP);
+    return false;
 }
 
 void hg_rediscluster_on_again(struct hg_remote *remote, struct hg_pool *pool, struct hg_link *link,
@@ -186,7 +206,7 @@ void hg_rediscluster_on_again(struct hg_remote *remote, struct hg_pool *pool, st
             hg_redis_say_again(&store->redis, link, call);
         break;
     case HG_AGAIN_TRYAGAIN:
-        settled = try_later(store, call, TRYAGAIN_US);
+        settled = try_later(store, call, wait_us(store, tie->waits++));
         break;
     case HG_AGAIN_READONLY:
         settled = try_later(store, call, READONLY_US);

@@ -4,6 +4,7 @@
 #define HG_BACK_REDISCLUSTER_IN_H
 
 #include "back/rediscluster.h"
+#include "base/prng.h"
 #include "back/slotsask.h"
 
 /* place.index of a call that is in a list of the store's own. */
@@ -21,6 +22,7 @@ struct hg_rediscluster_store {
     struct hg_hub_wake wake; /* of the early ones */
     struct hg_slotsask ask;
     uint32_t rotation;                   /* whom to ask first is not always the same */
+    struct hg_prng dice;                 /* for the waits of calls that were sent away */
     uint32_t changes_seen;               /* upstream->changes */
     uint64_t trouble_seen;               /* see rediscluster_refresh.c */
     uint8_t absent[HG_TOPOLOGY_SERVERS]; /* times in a row that a server was not in the topology */

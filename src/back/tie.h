@@ -31,7 +31,8 @@ struct hg_tie {
     struct hg_blob *value;  /* referenced, of a large one */
     struct hg_call *before; /* waits for this one */
     struct hg_call *behind; /* waits for us */
-    uint32_t again;         /* times that it was said again */
+    uint32_t again;         /* times that it was said again, */
+    uint32_t waits;         /* and that it was let wait as its keys were on their way */
     /* Of a call that is on its way once more: */
     void (*on_room)(struct hg_call *call); /* the caller's, who knows of no waiting any more, and
                                               which the call gets back at its end; NULL: not yet */

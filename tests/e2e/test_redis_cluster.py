@@ -255,6 +255,43 @@ def test_ask(cluster, client, key):
     assert cluster.where_is(tag) is target
 
 
+@pytest.mark.parametrize("delay_ms", [4, 20, 200])
+def test_servers_that_do_not_agree_for_a_while(cluster, daemon, key, delay_ms):
+    """The source is told of a slot's new owner first, the owner itself later: until then each
+    names the other, and nobody hears of it."""
+    source, slot = cluster.where_is(key), slot_of(key)
+    to = other_master(cluster, source)
+    wrong, asked, stop = [], [0] * 4, threading.Event()
+
+    def reader(number):
+        with client_of(daemon) as other:
+            while not stop.is_set():
+                frame = other.get(key)
+                asked[number] += 1
+                if frame.status != 0 or frame.value != b"v":
+                    wrong.append(show(frame))
+    with client_of(daemon) as client:
+        assert client.set(key, b"v").status == 0
+    readers = [threading.Thread(target=reader, args=(n,)) for n in range(len(asked))]
+    for thread in readers:
+        thread.start()
+    try:
+        poll(lambda: min(asked) > 10, 10, what="reads before")
+        cluster.start_move(slot, to)
+        while cluster.move_keys(slot, source, to):
+            pass
+        source.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+        stop.wait(delay_ms / 1000)
+        cluster.end_move(slot, source, to)
+        before = list(asked)
+        poll(lambda: all(n > b for n, b in zip(asked, before)), 10, what="reads after")
+    finally:
+        stop.set()
+        for thread in readers:
+            thread.join(scaled(20))
+    assert not wrong, (len(wrong), sum(asked), wrong[:3])
+
+
 def test_a_table_with_ranges_moves(cluster):
     """Index and rows on two nodes for a while: refused for a moment at most, whole afterwards."""
     with over(cluster, upstream={"ranges": "on"}) as daemon, client_of(daemon) as client:

@@ -117,7 +117,9 @@ static void t_redirected_for_ever(void **state)
     odd.nodes[1].usual = odd.moved[0];
     odd_start(&odd);
     answered(&odd, "foo", HG_FAULT_DOWN, 0, "do not agree about who owns slot 12182");
-    assert_int_equal(odd.nodes[0].requests + odd.nodes[1].requests, HG_REDISCLUSTER_REDIRECTS + 1);
+    /* As often as may be, or as long as the call might have waited in line. */
+    assert_in_range(odd.nodes[0].requests + odd.nodes[1].requests, 6,
+                    HG_REDISCLUSTER_REDIRECTS + 1);
     assert_int_equal(stat(&odd, HG_REDISCLUSTER_GIVEN_UP), 1);
     odd.nodes[0].usual = odd.ask[1];
     odd.nodes[1].usual = odd.ask[0];
