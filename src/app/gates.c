@@ -12,13 +12,14 @@ static struct hg_probe_holder_seen see(struct hg_gate_holder *holder)
 {
     struct hg_probe_holder_seen seen = {.peak = hg_ticket_swap_peak(&holder->ticket),
                                         .out = hg_ticket_out(&holder->ticket)};
-    uint64_t answered = 0, service_us = 0;
+    uint64_t answered = 0, service_us = 0, refused = 0;
     int64_t waiting = atomic_load_explicit(&holder->waiting, memory_order_relaxed);
     for (unsigned w = 0; w < holder->worker_count; w++) {
         const struct hg_gate_worker *of = &holder->workers[w];
         uint64_t queue_us = hg_counter_get(&of->queue_min_us);
         answered += hg_counter_get(&of->tally.answered);
         service_us += hg_counter_get(&of->tally.processing_us);
+        refused += hg_counter_get(&of->tally.canceled) + hg_counter_get(&of->tally.overflows);
         if (queue_us > seen.queue_min_us)
             seen.queue_min_us = queue_us;
     }
@@ -28,6 +29,10 @@ static struct hg_probe_holder_seen see(struct hg_gate_holder *holder)
         seen.service_us = service_us - holder->seen_service_us;
     }
     seen.waiting = waiting > 0 ? (uint64_t)waiting : 0;
+    /* Who is refused on arrival wanted a ticket as much as who waits for one. */
+    if (refused > holder->seen_refused)
+        seen.waiting += refused - holder->seen_refused;
+    holder->seen_refused = refused;
     holder->seen_answered = answered;
     holder->seen_service_us = service_us;
     return seen;

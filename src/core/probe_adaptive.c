@@ -313,10 +313,11 @@ static bool go_through_stall(struct hg_probe *probe, const struct hg_probe_seen 
         return true;
     double size = a->before_stall, used = 2 * a->usual_rate * a->base_us / 1e6;
     a->before_stall = 0;
-    if (size >= hg_probe_ceiling(probe))
-        size = START_MULTIPLE * hg_probe_floor(probe) > used
-                   ? START_MULTIPLE * hg_probe_floor(probe)
-                   : used;
+    double start = START_MULTIPLE * hg_probe_floor(probe) > used
+                       ? START_MULTIPLE * hg_probe_floor(probe)
+                       : used;
+    if (size > start && (!a->engaged || size >= hg_probe_ceiling(probe)))
+        size = start;
     hg_probe_settle(probe, size);
     hg_probe_forgive(a);
     return true;

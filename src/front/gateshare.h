@@ -48,7 +48,8 @@ struct hg_gate_holder {
     _Atomic uint64_t flood_wait_us;          /* the same at first, of a tenant that floods, */
     _Atomic bool flood_newest;               /* and are its newest served first? */
     _Atomic uint64_t grew_us;                /* when the size last grew; 0: never */
-    uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step */
+    uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step, */
+    uint64_t seen_refused;                   /* and those that got no ticket */
     unsigned worker_count;
     struct hg_gate_worker *workers;
     struct hg_hist *waits;     /* one a worker: microseconds in line, of those that got a ticket */

@@ -97,7 +97,8 @@ def test_a_store_that_stops_for_three_seconds(control):
         assert longest <= 2.5 + 0.5 * SCALE, longest      # request_deadline_ms
         queued = [e.done - e.sent for e in answered if e.status in tools.REFUSED_QUEUE]
         assert queued or control != "fixed", statuses(answered)
-        assert max(queued, default=0) <= QUEUE_MS / 1000 + 0.2 * SCALE, max(queued)
+        # One that came while its connection's last one waited is looked at when that is refused.
+        assert max(queued, default=0) <= 2 * QUEUE_MS / 1000 + 0.2 * SCALE, max(queued)
         assert not {e.status for e in answered} - {
             St.OK, St.QUEUE_FULL, St.QUEUE_TIMEOUT, St.BIND_EVICTION, St.BACKEND_TIMEOUT,
             St.BACKEND_DOWN}, statuses(answered)
@@ -302,7 +303,7 @@ def test_goodput_holds_beyond_capacity():
         with Load(stream(daemon, "all", keys, 500, rate=5 * CAPACITY, patience_s=0.5)) as load:
             rates = []
             while not rates or rates[-1] < 0.6 * CAPACITY:
-                assert len(rates) < 20 * SCALE, rates
+                assert len(rates) < 10 * SCALE, rates
                 begun = time.monotonic()
                 load.run(1.0)
                 rates.append(per_second(load.events, begun, time.monotonic()))

@@ -300,6 +300,39 @@ static void test_stall_of_an_unloaded_store(void **state)
     free(rig);
 }
 
+/* Flooded before anything was known of it, while the size was still on its way up: it stands still,
+   and gets what a store begins with afterwards, not what has drowned it. */
+static void test_stall_of_a_store_that_was_drowned(void **state)
+{
+    struct hg_probe probe;
+    struct hg_probe_conf conf = rig_conf();
+    struct hg_probe_seen seen = {0};
+    (void)state;
+    (void)hg_probe_init(&probe, &conf);
+    uint32_t most = conf.max;
+    for (unsigned step = 0; step < 9; step++) {
+        seen.now_us += 100000;
+        hg_probe_step(&probe, &seen); /* nothing is asked: it doubles */
+        if (probe.size[HG_TICKET_READ] >= most / 2)
+            break;
+    }
+    assert_true(probe.size[HG_TICKET_READ] >= 4 * 64 && probe.size[HG_TICKET_READ] < most);
+    for (unsigned step = 0; step < 10; step++) {
+        seen.now_us += 100000;
+        seen.oldest_us += 100000;
+        seen.holder[HG_TICKET_READ] = (struct hg_probe_holder_seen){
+            .peak = 500, .out = 500, .waiting = 10, .queue_min_us = 50000};
+        hg_probe_step(&probe, &seen);
+    }
+    assert_int_equal(probe.stats.stalls, 1);
+    seen.now_us += 100000;
+    seen.oldest_us = 1000;
+    seen.holder[HG_TICKET_READ].finished = 1;
+    seen.holder[HG_TICKET_READ].service_us = 900000;
+    hg_probe_step(&probe, &seen);
+    assert_true(probe.size[HG_TICKET_READ] + probe.size[HG_TICKET_WRITE] <= 128);
+}
+
 /* One that waits long for itself is none. */
 static void test_few_slow_requests_are_no_stall(void **state)
 {
@@ -389,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_mostly_reads),
         cmocka_unit_test(test_stall_halves_and_ends_with_the_first_answer),
         cmocka_unit_test(test_stall_of_an_unloaded_store),
+        cmocka_unit_test(test_stall_of_a_store_that_was_drowned),
         cmocka_unit_test(test_few_slow_requests_are_no_stall),
         cmocka_unit_test(test_bounds_hold),
         cmocka_unit_test(test_any_input_stays_within_bounds),
