@@ -1,6 +1,7 @@
 // gate_line - requests that wait for a ticket, worker's side
 // SPDX-License-Identifier: BSD-3-Clause
 #include <stdio.h>
+#include <string.h>
 
 #include "base/probe_point.h"
 #include "front/answer.h"
@@ -39,39 +40,73 @@ static void name_holder(const struct hg_gate_line *in, char *text, size_t bytes)
         snprintf(text, bytes, "server '%.80s' of upstream '%s'", server, upstream);
 }
 
-static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
-                              const struct hg_bucket *bucket, const struct hg_gate_line *in,
-                              bool late)
+/* The member that names the server, or nothing: of no server, or of one whose name is no JSON. */
+static void server_member(const struct hg_gate_line *in, char *text, size_t bytes)
 {
     const char *server = in->part != NULL ? in->part->share->server : "";
-    char of[240], text[320], members[320];
+    text[0] = '\0';
+    if (server[0] != '\0' && strpbrk(server, "\"\\\n\r\t") == NULL)
+        snprintf(text, bytes, ",\"server\":\"%.80s\"", server);
+}
+
+/* `retry_ms`: of a FLOOD. */
+static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
+                              const struct hg_bucket *bucket, const struct hg_gate_line *in,
+                              unsigned retry_ms)
+{
+    const char *place = hg_gate_place_name(in->place);
+    char of[240], server[100], text[480], members[400];
     name_holder(in, of, sizeof of);
-    snprintf(text, sizeof text,
-             late ? "no %s ticket of %s became free in time"
-                  : "too many requests wait for a %s ticket of %s",
-             hg_gate_place_name(in->place), of);
-    snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s%.80s%s",
-             hg_gate_place_name(in->place), bucket->name, server[0] != '\0' ? ",\"server\":\"" : "",
-             server, server[0] != '\0' ? "\"" : "");
+    server_member(in, server, sizeof server);
+    if (key->kind == HG_WORDS_FLOOD)
+        snprintf(text, sizeof text,
+                 "tenant '%s' asks for more than can be served in time by a %s ticket of %s; try "
+                 "again in %u ms",
+                 bucket->name, place, of, retry_ms);
+    else
+        snprintf(text, sizeof text,
+                 key->kind == HG_WORDS_LATE ? "no %s ticket of %s became free in time"
+                                            : "too many requests wait for a %s ticket of %s",
+                 place, of);
+    if (key->kind == HG_WORDS_FLOOD)
+        snprintf(members, sizeof members,
+                 "\"limit\":\"tenant_line\",\"tenant\":\"%s\"%s,\"retry_after_ms\":%u",
+                 bucket->name, server, retry_ms);
+    else
+        snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s", place,
+                 bucket->name, server);
     return hg_words_keep(words, key, text, members);
 }
 
-static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, bool late)
+/* A time to come again, of few different ones, so that the words are found again. */
+static unsigned retry_class(uint64_t us)
+{
+    unsigned class = 4; /* 16 ms */
+    while (class < 14 && ((uint64_t)1000 << class) < us)
+        class ++;
+    return class;
+}
+
+/* `predicted_us`: of a FLOOD, the wait that it would have had. */
+static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, enum hg_words_kind why,
+                   uint64_t predicted_us)
 {
     struct hg_request *request = pass->request;
     struct hg_words *words = &request->session->worker->words;
     const struct hg_bucket *bucket = request->lane->bucket;
+    unsigned class = why == HG_WORDS_FLOOD ? retry_class(predicted_us) : 0;
     const struct hg_words_key key = {.of = bucket,
-                                     .kind = late ? HG_WORDS_LATE : HG_WORDS_FULL,
+                                     .kind = (uint8_t)why,
                                      .json = pass == &request->pass &&
                                              (request->features & HG_FEATURE_JSON) != 0,
-                                     .number = (uint16_t)in->place,
+                                     .number = (uint16_t)((unsigned)in->place | class << 8),
                                      .other = in->part != NULL ? in->part->share->index : 0};
-    struct hg_refusal refusal = {late ? HG_STATUS_QUEUE_TIMEOUT : HG_STATUS_QUEUE_FULL,
-                                 late ? HG_OUTCOME_QUEUE_TIMEOUT : HG_OUTCOME_QUEUE_FULL, NULL,
+    bool full = why == HG_WORDS_FULL;
+    struct hg_refusal refusal = {full ? HG_STATUS_QUEUE_FULL : HG_STATUS_QUEUE_TIMEOUT,
+                                 full ? HG_OUTCOME_QUEUE_FULL : HG_OUTCOME_QUEUE_TIMEOUT, NULL,
                                  HG_SPAN_NONE, hg_words_find(words, &key)};
     if (refusal.verbatim.len == 0)
-        refusal.verbatim = explain(words, &key, bucket, in, late);
+        refusal.verbatim = explain(words, &key, bucket, in, 1u << class);
     pass->owner->on_refused(pass, &refusal);
 }
 
@@ -171,7 +206,7 @@ static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline
         count_canceled(in, pass);
         count_out(pass);
         note_late(in);
-        refuse(pass, in, true);
+        refuse(pass, in, HG_WORDS_LATE, 0);
     }
 }
 
@@ -288,15 +323,17 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
     if (is_full(in->holder)) {
         hg_counter_add(&in->tally->overflows, 1);
         hg_counter_add(&lane->tallies[in->place].overflows, 1);
-        refuse(pass, in, false);
+        refuse(pass, in, HG_WORDS_FULL, 0);
         return false;
     }
-    if (!may_wait(pass, in, &conf) ||
-        hg_ticketline_admit(&in->line, place, &conf, &pass->waiter, now_us).why !=
-            HG_TICKETLINE_WAIT) {
+    struct hg_ticketline_admission admission = {HG_TICKETLINE_OLD, 0};
+    if (may_wait(pass, in, &conf))
+        admission = hg_ticketline_admit(&in->line, place, &conf, &pass->waiter, now_us);
+    if (admission.why != HG_TICKETLINE_WAIT) {
+        bool floods = admission.why == HG_TICKETLINE_FLOOD;
         count_canceled(in, pass);
         note_late(in);
-        refuse(pass, in, true);
+        refuse(pass, in, floods ? HG_WORDS_FLOOD : HG_WORDS_LATE, admission.predicted_us);
         return false;
     }
     if (pass == &pass->request->pass) {

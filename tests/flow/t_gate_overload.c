@@ -118,7 +118,14 @@ static void test_refused_at_once_when_it_would_be_too_late(void **state)
     }
     for (uint32_t i = 2; i < 4; i++) {
         ask_of_crowd(&s, &crowd[i], i);
-        stage_expect(&s.stage, &crowd[i], HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, i);
+        struct reply reply =
+            stage_expect(&s.stage, &crowd[i], HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, i);
+        /* Three of 0.4 s; times are powers of two. */
+        assert_string_equal(reply_text(&reply),
+                            "{\"error\":{\"context\":\"tenant 'default' asks for more than can be "
+                            "served in time by a read ticket of upstream 'up0'; try again in 2048 "
+                            "ms\",\"limit\":\"tenant_line\",\"tenant\":\"default\","
+                            "\"retry_after_ms\":2048}}");
         assert_int_equal(hg_counter_get(&shown(&s, HG_GATE_READ)->overloaded), 1);
     }
     assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "canceled"), 2);
