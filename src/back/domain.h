@@ -121,8 +121,8 @@ void hg_domain_heed_lease(struct hg_domain *domain);
 /* May a connection be made, as far as the breaker is concerned? Then it counts it: *ret_how. */
 HG_MUST_USE bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,
                                        enum hg_breaker_connect *ret_how);
-/* Are others live, so that one as `identity` must answer something before it is used, which it does
-   not by logging in? */
+/* Are others up or in the making beside one that has been allowed, so that it must answer something
+   before it is used, which it does as `identity` not by logging in? */
 bool hg_domain_is_further(const struct hg_domain *domain, const struct hg_identity *identity);
 /* Can a connection become `to`'s without being closed? */
 bool hg_domain_can_rebind(const struct hg_domain *domain, const struct hg_pool *to);

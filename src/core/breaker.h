@@ -34,9 +34,9 @@
 // answer on one of them closes the breaker, unless the server has said that it is not ready.
 //
 // Threads: one breaker per server and process, shared. The caller holds one mutex for the calls
-// that take a non-const breaker; they are rare. Without it, from any thread: hg_breaker_state,
-// hg_breaker_may_send, hg_breaker_heeds, hg_breaker_live, hg_breaker_target (relaxed loads). An
-// answer needs telling only while hg_breaker_heeds. Pure.
+// that take a non-const breaker; they are rare. Without it, from any thread, with relaxed loads:
+// hg_breaker_state, hg_breaker_may_send, hg_breaker_heeds, hg_breaker_live, hg_breaker_beside,
+// hg_breaker_target. An answer needs telling only while hg_breaker_heeds. Pure.
 #ifndef HG_CORE_BREAKER_H
 #define HG_CORE_BREAKER_H
 
@@ -91,11 +91,11 @@ struct hg_breaker {
     _Atomic uint32_t target;       // connections that the server allows, or HG_BREAKER_NO_TARGET
     _Atomic bool heeds;            // an answer would change something
     _Atomic uint32_t live;         // connections that are up
+    _Atomic uint32_t connecting;   // allowed, outcome not told yet
     bool lost_all;                 // the last connection that was up has gone; until one comes up
     bool failing;                  // one of the connects under way has failed, with none live
     bool trying;                   // a connect beyond the target is under way
     bool unready;                  // open since the server said so
-    uint32_t connecting;           // allowed, outcome not told yet
     uint32_t allowed;              // in RAMP: live and connecting together
     uint32_t wanted;               // a ramp that reached this is over
     uint32_t failures;             // connects failed in a row with none live, since the last answer
@@ -176,6 +176,14 @@ static inline bool hg_breaker_heeds(const struct hg_breaker *breaker)
 static inline uint32_t hg_breaker_live(const struct hg_breaker *breaker)
 {
     return atomic_load_explicit(&breaker->live, memory_order_relaxed);
+}
+
+/* Connections that are up or in the making, of all workers, beside one that has been allowed. */
+static inline uint32_t hg_breaker_beside(const struct hg_breaker *breaker)
+{
+    uint32_t count = atomic_load_explicit(&breaker->connecting, memory_order_relaxed) +
+                     hg_breaker_live(breaker);
+    return count > 0 ? count - 1 : 0;
 }
 
 /* Connections that the server allows, as far as is known, or HG_BREAKER_NO_TARGET. */
