@@ -210,8 +210,12 @@ void hg_breaker_tell_connected(struct hg_breaker *breaker, enum hg_breaker_conne
     breaker->live++;
     breaker->lost_all = breaker->failing = false;
     hg_backoff_reset(&breaker->locals);
-    if (breaker->live > hg_breaker_target(breaker))
-        lift_target(breaker);
+    if (breaker->live > hg_breaker_target(breaker)) {
+        if (kind == HG_BREAKER_CONNECT) /* under way when the one failed that set the target */
+            set_target(breaker, breaker->live);
+        else
+            lift_target(breaker);
+    }
     if (is_probe)
         begin_ramp(breaker, now_us);
     if (proven || is_probe)
