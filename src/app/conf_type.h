@@ -122,7 +122,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_TICKET_MODE(name)       enum hg_conf_ticket_mode name;
 #define HG_CONF_FIELD_BIND_MODE(name)         enum hg_conf_bind_mode name;
 #define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
-#define HG_CONF_FIELD_TICKETS_SCOPE(name) enum hg_conf_tickets_scope name;
+#define HG_CONF_FIELD_TICKETS_SCOPE(name)     enum hg_conf_tickets_scope name;
 #define HG_CONF_FIELD_FLOOD_ORDER(name)       enum hg_conf_flood_order name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
 #define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;

@@ -100,9 +100,9 @@ static void on_resolved(struct hg_resolve *resolve, void *asker)
    While other links are up, where they lead to is good enough. After a failure a connection proves
    little: a kernel makes them for a process that hangs. So it must answer something first; so must
    a further one, beside others that are up or in the making, since a server that takes no more may
-   let it wait, or close it, and those whose calls were on it could have had another; and over TLS in any case: that it wants another
-   certificate than it was shown, or any, a server says (in version 1.3) when the handshake is
-   over. */
+   let it wait, or close it, and those whose calls were on it could have had another; and over TLS
+   in any case: that it wants another certificate than it was shown, or any, a server says (in
+   version 1.3) when the handshake is over. */
 static void connect_coming(struct hg_pool *pool)
 {
     bool probe = pool->coming_kind == HG_BREAKER_PROBE || pool->in_doubt ||
@@ -126,7 +126,8 @@ static void connect_coming(struct hg_pool *pool)
 bool hg_domain_is_further(const struct hg_domain *domain, const struct hg_identity *identity)
 {
     const struct hg_dialect *dialect = domain->conf->dialect;
-    return hg_breaker_beside(&domain->server->breaker) > 0 && !dialect->has_login(dialect, identity);
+    return hg_breaker_beside(&domain->server->breaker) > 0 &&
+           !dialect->has_login(dialect, identity);
 }
 
 bool hg_domain_ask_breaker(struct hg_domain *domain, uint64_t now_us,

@@ -181,8 +181,8 @@ static inline uint32_t hg_breaker_live(const struct hg_breaker *breaker)
 /* Connections that are up or in the making, of all workers, beside one that has been allowed. */
 static inline uint32_t hg_breaker_beside(const struct hg_breaker *breaker)
 {
-    uint32_t count = atomic_load_explicit(&breaker->connecting, memory_order_relaxed) +
-                     hg_breaker_live(breaker);
+    uint32_t count =
+        atomic_load_explicit(&breaker->connecting, memory_order_relaxed) + hg_breaker_live(breaker);
     return count > 0 ? count - 1 : 0;
 }
 

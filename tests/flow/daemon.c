@@ -44,9 +44,8 @@ static bool lock_port(uint16_t port)
 
 static bool is_free(uint16_t port)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in in = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool free = bind(fd, (struct sockaddr *)&in, sizeof in) == 0;
     close(fd);

@@ -134,9 +134,8 @@ void stage_init(struct stage *stage, unsigned workers)
     stage->front.version = "1.2.3";
     stage->front.hash_seed = 42;
     hg_cursors_init(&stage->front.cursors);
-    assert_int_equal(hg_gate_holder_init(&stage->front.ingress, HG_GATE_INGRESS, workers, 1000000,
-                                         NULL),
-                     0);
+    assert_int_equal(
+        hg_gate_holder_init(&stage->front.ingress, HG_GATE_INGRESS, workers, 1000000, NULL), 0);
     atomic_init(&stage->front.ingress_enabled, true);
     stage_set_hooks(stage);
     hg_credit_init(&stage->node,

@@ -115,7 +115,8 @@ struct server *server_start(const struct test_user *rows, size_t count, unsigned
                                       .workers = server->worker,
                                       .version = "0.0.0"};
     hg_cursors_init(&server->front.cursors);
-    assert_int_equal(hg_gate_holder_init(&server->front.ingress, HG_GATE_INGRESS, 1, 1000, NULL), 0);
+    assert_int_equal(hg_gate_holder_init(&server->front.ingress, HG_GATE_INGRESS, 1, 1000, NULL),
+                     0);
     struct hg_logins_options options = {threads, queue_max, users_of};
     assert_int_equal(hg_logins_new(&options, &server->logins), 0);
     struct hg_directory *directory = server_directory(loginhelp_users(rows, count));

@@ -177,7 +177,8 @@ static void test_rules_between_sizes(void **state)
          "c.yaml:4: throughput_probing_min_concurrency '4' of upstream 'e' exceeds "
          "throughput_probing_max_concurrency (accepted: 1 to 3)\n"},
         {E "    upstream_tickets: 1\n",
-         "c.yaml:4: upstream_tickets '1' of upstream 'e' is less than a read and a write ticket for "
+         "c.yaml:4: upstream_tickets '1' of upstream 'e' is less than a read and a write ticket "
+         "for "
          "each of its servers (accepted: 0 for no limit, or 2 and more)\n"},
         {E "    throughput_probing_step_multiple: 0.6\n",
          "c.yaml:4: value out of range '0.6' of 'throughput_probing_step_multiple' (accepted: 0.01 "
