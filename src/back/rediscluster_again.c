@@ -8,7 +8,9 @@
 //
 // While a slot moves its servers may not agree about it for some tenths of a second, and whoever is
 // asked names the other. So waits grow: up to 2, 4, 8 ... 64 ms, half of it left to chance, as long
-// as the call might have waited in line. A call that waits has no ticket of a server.
+// as the call might have waited in line. None is longer than half of what is left of that: the call
+// is tried until the end, not given up a wait before it. A call that waits has no ticket of a
+// server.
 //
 // Its caller was told that the call is under way, and hears no more of waiting: where it has to
 // wait for room on another connection, it is this file that is told of it (tie->on_room).
@@ -20,6 +22,7 @@
 
 #define WAIT_MIN_US 2000 /* before the second redirect */
 #define WAIT_MAX_US 64000
+#define TICK_US     10000      /* no wait is cut to less */
 #define OWNER       UINT32_MAX /* tie->server: who owns the slot by then */
 #define READONLY_US 50000      /* a demotion comes with a promotion: half of the refresh's pause */
 
@@ -75,8 +78,12 @@ static uint64_t wait_us(struct hg_rediscluster_store *store, uint32_t waits)
 /* Sends the call on in a while, where its tie says; false: its time will be over. */
 static bool send_later(struct hg_rediscluster_store *store, struct hg_call *call, uint64_t pause_us)
 {
-    uint64_t now_us = store->redis.remote.hub.loop->now_us;
-    if (now_us + pause_us >= end_us(store, call))
+    uint64_t now_us = store->redis.remote.hub.loop->now_us, end = end_us(store, call);
+    uint64_t left_us = end > now_us ? end - now_us : 0;
+    uint64_t most_us = left_us / 2 > TICK_US ? left_us / 2 : TICK_US;
+    if (pause_us > most_us)
+        pause_us = most_us;
+    if (pause_us >= left_us)
         return false;
     hg_store_move(&store->redis.remote.base, call, HG_SERVER_NONE);
     hg_rediscluster_put_later(store, call, now_us + pause_us);

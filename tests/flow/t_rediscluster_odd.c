@@ -207,7 +207,7 @@ static void t_try_again(void **state)
     odd.nodes[0].usual = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
     uint64_t begun_us = bench_now_us();
     answered(&odd, "foo", HG_FAULT_NONE, HG_STATUS_ETMPFAIL, "TRYAGAIN");
-    assert_in_range(bench_now_us() - begun_us, 240000, 2000000 * bench_scale());
+    assert_in_range(bench_now_us() - begun_us, 250000, 2000000 * bench_scale());
     assert_int_equal(stat(&odd, HG_REDISCLUSTER_GIVEN_UP), 1);
     assert_int_equal(stat(&odd, HG_REDISCLUSTER_LATER), 0);
     odd_fini(&odd);
