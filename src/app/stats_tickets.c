@@ -112,28 +112,10 @@ static void holder_rows(struct hg_job *job, const char *prefix, enum hg_gate_pla
     row(job, prefix, "overloaded", sum->overloaded);
 }
 
-/* One holder by itself, without its waits. */
-static void sum_one(struct hg_gate_holder *holder, struct hg_gateset_sum *ret)
-{
-    /* One look at the word, so that size and out fit together. */
-    uint64_t word = hg_ticket_word(&holder->ticket);
-    ret->size = (int64_t)(word >> 32);
-    ret->out = (int64_t)(uint32_t)word;
-    ret->waiting = atomic_load_explicit(&holder->waiting, memory_order_relaxed);
-    ret->stranded = atomic_load_explicit(&holder->stranded, memory_order_relaxed);
-    ret->overloaded = 0;
-    for (unsigned w = 0; w < holder->worker_count; w++)
-        ret->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
-    hg_gate_holder_sum(holder, ret->counts);
-}
-
 static void ingress_rows(struct hg_job *job, struct hg_gate_holder *holder,
                          struct hg_gateset_sum *sum)
 {
-    sum_one(holder, sum);
-    hg_hist_init(&sum->waits);
-    for (unsigned w = 0; w < holder->worker_count; w++)
-        hg_hist_merge(&sum->waits, &holder->waits[w]);
+    hg_gateset_sum_one(holder, sum);
     holder_rows(job, "ingress", HG_GATE_INGRESS, sum);
     wait_rows(job, "ingress", &sum->waits);
 }
@@ -189,7 +171,7 @@ static void server_rows(struct hg_job *job, const struct hg_upstream *upstream,
             struct hg_gate_holder *holder = &share->holders[kind];
             snprintf(prefix, sizeof prefix, "%s:server:%s:%s", upstream->name, share->server,
                      hg_gate_place_name(holder->place));
-            sum_one(holder, sum);
+            hg_gateset_sum_one(holder, sum);
             holder_rows(job, prefix, holder->place, sum);
         }
     }

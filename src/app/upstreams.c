@@ -11,6 +11,7 @@
 #include "app/uptlsconf.h"
 #include "back/memcached.h"
 #include "back/redis.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "front/gateset.h"
 
@@ -428,8 +429,8 @@ static void list_servers(struct hg_front *front, struct hg_upstream *upstream,
     const char **names = calloc(count + 1, sizeof *names);
     for (size_t i = 0; names != NULL && i < count; i++)
         names[i] = conf->servers[i].address.text;
-    if (names == NULL ||
-        hg_gateset_list(upstream->gates, front, count > 0 ? names : &none, count > 0 ? count : 1))
+    if (names == NULL || hg_gateset_list(upstream->gates, front, count > 0 ? names : &none,
+                                         count > 0 ? count : 1, hg_now_us()))
         hg_log_error("upstream=%s msg=\"no memory for the tickets of its servers\"",
                      upstream->name);
     free(names);

@@ -20,20 +20,6 @@ struct holder {
     struct hg_gateset_sum sum;
 };
 
-static void sum_ingress(struct hg_front *front, struct hg_gateset_sum *ret)
-{
-    struct hg_gate_holder *holder = &front->ingress;
-    uint64_t word = hg_ticket_word(&holder->ticket);
-    ret->size = (int64_t)(word >> 32);
-    ret->out = (int64_t)(uint32_t)word;
-    ret->waiting = atomic_load(&holder->waiting);
-    hg_gate_holder_sum(holder, ret->counts);
-    for (unsigned w = 0; w < holder->worker_count; w++) {
-        ret->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
-        hg_hist_merge(&ret->waits, &holder->waits[w]);
-    }
-}
-
 static struct holder *list_holders(struct hg_web *web, const struct hg_directory *directory,
                                    size_t *ret_count)
 {
@@ -41,7 +27,7 @@ static struct holder *list_holders(struct hg_web *web, const struct hg_directory
     struct holder *list = calloc(count, sizeof *list);
     if (list == NULL)
         return NULL;
-    sum_ingress(&web->process->front, &list[0].sum);
+    hg_gateset_sum_one(&web->process->front.ingress, &list[0].sum);
     hg_metric_label(list[0].labels, "holder", hg_gate_place_name(HG_GATE_INGRESS));
     for (size_t i = 1; i < count; i++) {
         struct hg_upstream *upstream = directory->upstreams[(i - 1) / HG_TICKET_KINDS];

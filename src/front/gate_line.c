@@ -100,7 +100,7 @@ static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, enu
                                      .json = pass == &request->pass &&
                                              (request->features & HG_FEATURE_JSON) != 0,
                                      .number = (uint16_t)((unsigned)in->place | class << 8),
-                                     .other = in->part != NULL ? in->part->share->index : 0};
+                                     .other = in->part != NULL ? (uint32_t)in->part->number : 0};
     bool full = why == HG_WORDS_FULL;
     struct hg_refusal refusal = {full ? HG_STATUS_QUEUE_FULL : HG_STATUS_QUEUE_TIMEOUT,
                                  full ? HG_OUTCOME_QUEUE_FULL : HG_OUTCOME_QUEUE_TIMEOUT, NULL,

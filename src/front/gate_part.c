@@ -25,7 +25,8 @@ static struct hg_gate_part *find_part(struct hg_gate *gate, const struct hg_gate
 static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
 {
     struct hg_worker *worker = gate->worker;
-    struct hg_gateshare *share = hg_gateset_take(gate->set, worker->front, server);
+    struct hg_gateshare *share =
+        hg_gateset_take(gate->set, worker->front, server, worker->loop.now_us);
     if (share == NULL)
         return NULL;
     struct hg_gate_part *part = find_part(gate, share);

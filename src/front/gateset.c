@@ -40,6 +40,19 @@ void hg_gateset_free(struct hg_gateset *set)
     free(set);
 }
 
+/* Has its server gone, and has nobody a ticket of it, or waits for one? */
+static bool is_idle(const struct hg_gateshare *share)
+{
+    struct hg_gateshare *s = (struct hg_gateshare *)(uintptr_t)share;
+    if (hg_gateset_shows(share) || atomic_load(&s->backlog) > 0)
+        return false;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        if (hg_ticket_out(&share->holders[kind].ticket) > 0 ||
+            atomic_load(&s->holders[kind].waiting) > 0)
+            return false;
+    return true;
+}
+
 /* ---- options ---- */
 
 static bool is_same(const struct hg_probe_conf *a, const struct hg_probe_conf *b)
@@ -85,21 +98,21 @@ void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
 
 /* ---- sizes ---- */
 
-/* The sizes of all holders, those of a share side by side. */
-static void work_out(const struct hg_gateset *set, unsigned count, uint64_t *sizes)
+/* The sizes of the holders of these shares, those of a share side by side. */
+static void work_out(const struct hg_gateset_conf *conf, struct hg_gateshare *const *shares,
+                     unsigned count, uint64_t *sizes)
 {
-    const struct hg_gateset_conf *conf = &set->conf;
     static const unsigned kinds = HG_TICKET_KINDS;
     uint64_t want[HOLDERS_MAX], got[HG_GATESET_MAX];
     for (unsigned i = 0; i < count; i++)
         for (unsigned kind = 0; kind < kinds; kind++)
-            sizes[i * kinds + kind] = hg_gateset_at(set, i)->probe.size[kind];
+            sizes[i * kinds + kind] = shares[i]->probe.size[kind];
     if (conf->probe.control == HG_PROBE_FIXED && conf->is_sum) {
         const uint64_t totals[HG_TICKET_KINDS] = {conf->probe.read_tickets,
                                                   conf->probe.write_tickets};
         for (unsigned kind = 0; kind < kinds; kind++) {
             for (unsigned i = 0; i < count; i++)
-                want[i] = hg_gateset_at(set, i)->demand[kind];
+                want[i] = shares[i]->demand[kind];
             hg_ticketshare_split(want, count, totals[kind], got);
             for (unsigned i = 0; i < count; i++)
                 sizes[i * kinds + kind] = got[i];
@@ -111,38 +124,35 @@ static void work_out(const struct hg_gateset *set, unsigned count, uint64_t *siz
     }
 }
 
+static void set_size(struct hg_gate_holder *holder, int64_t size, struct hg_front *front,
+                     uint64_t now_us)
+{
+    if (hg_ticket_size(&holder->ticket) == size)
+        return;
+    uint32_t poke = hg_gate_holder_resize(holder, size, now_us);
+    if (front != NULL && front->workers != NULL)
+        hg_gate_poke(front, poke);
+}
+
+/* What servers have together is divided among those of now. */
 void hg_gateset_resize(struct hg_gateset *set, struct hg_front *front, uint64_t now_us)
 {
+    struct hg_gateshare *shares[HG_GATESET_MAX];
     uint64_t sizes[HOLDERS_MAX];
-    unsigned count = hg_gateset_count(set);
+    unsigned count = 0;
     if (!set->configured)
         return;
-    work_out(set, count, sizes);
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        if (!is_idle(hg_gateset_at(set, i)))
+            shares[count++] = hg_gateset_at(set, i);
+    work_out(&set->conf, shares, count, sizes);
     for (unsigned i = 0; i < count; i++)
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-            struct hg_gate_holder *holder = &hg_gateset_at(set, i)->holders[kind];
-            int64_t size = (int64_t)sizes[i * HG_TICKET_KINDS + kind];
-            if (hg_ticket_size(&holder->ticket) == size)
-                continue;
-            uint32_t poke = hg_gate_holder_resize(holder, size, now_us);
-            if (front != NULL && front->workers != NULL)
-                hg_gate_poke(front, poke);
-        }
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            set_size(&shares[i]->holders[kind], (int64_t)sizes[i * HG_TICKET_KINDS + kind], front,
+                     now_us);
 }
 
 /* ---- shares ---- */
-
-static bool is_idle(const struct hg_gateshare *share)
-{
-    struct hg_gateshare *s = (struct hg_gateshare *)(uintptr_t)share;
-    if (hg_gateset_shows(share) || atomic_load(&s->backlog) > 0)
-        return false;
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        if (hg_ticket_out(&share->holders[kind].ticket) > 0 ||
-            atomic_load(&s->holders[kind].waiting) > 0)
-            return false;
-    return true;
-}
 
 static struct hg_gateshare *find(const struct hg_gateset *set, const char *server)
 {
@@ -205,17 +215,17 @@ static struct hg_gateshare *make(struct hg_gateset *set, const char *server)
 }
 
 struct hg_gateshare *hg_gateset_take(struct hg_gateset *set, struct hg_front *front,
-                                     const char *server)
+                                     const char *server, uint64_t now_us)
 {
     pthread_mutex_lock(&set->lock);
     struct hg_gateshare *share = find(set, server);
-    bool new = share == NULL;
-    if (new)
+    bool comes = share == NULL || is_idle(share);
+    if (share == NULL)
         share = make(set, server);
     if (share != NULL)
         atomic_fetch_add(&share->uses, 1);
-    if (share != NULL && new)
-        hg_gateset_resize(set, front, 0);
+    if (share != NULL && comes)
+        hg_gateset_resize(set, front, now_us);
     pthread_mutex_unlock(&set->lock);
     return share;
 }
@@ -228,7 +238,7 @@ void hg_gateset_give(struct hg_gateset *set, struct hg_gateshare *share)
 }
 
 int hg_gateset_list(struct hg_gateset *set, struct hg_front *front, const char *const *servers,
-                    size_t count)
+                    size_t count, uint64_t now_us)
 {
     int rc = 0;
     pthread_mutex_lock(&set->lock);
@@ -248,24 +258,44 @@ int hg_gateset_list(struct hg_gateset *set, struct hg_front *front, const char *
         else
             atomic_store(&share->listed, true);
     }
-    hg_gateset_resize(set, front, 0);
+    hg_gateset_resize(set, front, now_us);
     pthread_mutex_unlock(&set->lock);
     return rc;
 }
 
 /* ---- sums ---- */
 
-static void add(struct hg_gateset_sum *sum, struct hg_gate_holder *holder)
+static void add(struct hg_gateset_sum *sum, struct hg_gate_holder *holder, bool is_idle)
 {
+    /* One look at the word, so that size and out fit together. */
     uint64_t word = hg_ticket_word(&holder->ticket);
-    sum->size += (int64_t)(word >> 32);
+    sum->size += is_idle ? 0 : (int64_t)(word >> 32);
     sum->out += (int64_t)(uint32_t)word;
     sum->waiting += atomic_load_explicit(&holder->waiting, memory_order_relaxed);
     sum->stranded += atomic_load_explicit(&holder->stranded, memory_order_relaxed);
-    for (unsigned w = 0; w < holder->worker_count; w++) {
-        sum->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+    for (unsigned w = 0; w < holder->worker_count; w++)
         hg_gate_tally_add(&holder->workers[w].tally, sum->counts);
+}
+
+void hg_gateset_sum_one(struct hg_gate_holder *holder, struct hg_gateset_sum *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    hg_hist_init(&ret->waits);
+    add(ret, holder, false);
+    for (unsigned w = 0; w < holder->worker_count; w++) {
+        ret->overloaded += hg_counter_get(&holder->workers[w].overloaded) != 0;
+        if (holder->own_waits != NULL)
+            hg_hist_merge(&ret->waits, &holder->own_waits[w]);
     }
+}
+
+/* Does some tenant flood a line of this worker? */
+static bool is_overloaded(const struct hg_gateset *set, enum hg_ticket_kind kind, unsigned worker)
+{
+    for (unsigned i = 0; i < hg_gateset_count(set); i++)
+        if (hg_counter_get(&hg_gateset_at(set, i)->holders[kind].workers[worker].overloaded) != 0)
+            return true;
+    return false;
 }
 
 void hg_gateset_sum(struct hg_gateset *set, enum hg_ticket_kind kind, struct hg_gateset_sum *ret)
@@ -274,10 +304,14 @@ void hg_gateset_sum(struct hg_gateset *set, enum hg_ticket_kind kind, struct hg_
     hg_hist_init(&ret->waits);
     pthread_mutex_lock(&set->lock);
     memcpy(ret->counts, set->gone[kind], sizeof ret->counts);
-    for (unsigned i = 0; i < hg_gateset_count(set); i++)
-        add(ret, &hg_gateset_at(set, i)->holders[kind]);
-    for (unsigned w = 0; w < set->workers; w++)
+    for (unsigned i = 0; i < hg_gateset_count(set); i++) {
+        struct hg_gateshare *share = hg_gateset_at(set, i);
+        add(ret, &share->holders[kind], is_idle(share));
+    }
+    for (unsigned w = 0; w < set->workers; w++) {
+        ret->overloaded += is_overloaded(set, kind, w);
         hg_hist_merge(&ret->waits, &set->waits[kind][w]);
+    }
     pthread_mutex_unlock(&set->lock);
 }
 

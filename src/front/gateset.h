@@ -49,7 +49,7 @@ struct hg_gateset {
 /* What the holders of one kind have together. */
 struct hg_gateset_sum {
     int64_t size, out, waiting, stranded;
-    unsigned overloaded; /* workers' lines */
+    unsigned overloaded; /* workers in whose lines some tenant floods */
     uint64_t counts[HG_GATE_STATS];
     struct hg_hist waits;
 };
@@ -62,13 +62,13 @@ void hg_gateset_free(struct hg_gateset *set);
 /* The share of a server, made if there is none; it counts as used until hg_gateset_give. NULL when
    memory is out, or HG_GATESET_MAX servers are in use. */
 HG_MUST_USE struct hg_gateshare *hg_gateset_take(struct hg_gateset *set, struct hg_front *front,
-                                                 const char *server);
+                                                 const char *server, uint64_t now_us);
 void hg_gateset_give(struct hg_gateset *set, struct hg_gateshare *share);
 
 /* The configuration names these servers, and no others: they are shown, and have tickets, before
    anybody has asked for them. 0 or -ENOMEM. */
 HG_MUST_USE int hg_gateset_list(struct hg_gateset *set, struct hg_front *front,
-                                const char *const *servers, size_t count);
+                                const char *const *servers, size_t count, uint64_t now_us);
 
 /* Options, in force at once; those that are in force leave the controllers alone. */
 void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
@@ -96,7 +96,9 @@ static inline bool hg_gateset_shows(const struct hg_gateshare *share)
            atomic_load_explicit(&s->uses, memory_order_relaxed) > 0;
 }
 
-/* Over all servers there are and were. */
+/* One holder by itself; without waits, unless they are its own. */
+void hg_gateset_sum_one(struct hg_gate_holder *holder, struct hg_gateset_sum *ret);
+/* Over all servers: the counts of those that have gone, too, but not their tickets. */
 void hg_gateset_sum(struct hg_gateset *set, enum hg_ticket_kind kind, struct hg_gateset_sum *ret);
 /* Requests that wait for a ticket or a connection; and since when the first server has a backlog,
    0: none has. */

@@ -182,7 +182,7 @@ void stage_set_hooks(struct stage *stage)
         upstream->gates = hg_gateset_new(STAGE_WORKERS);
         assert_non_null(upstream->gates);
         static const char *const servers[] = {""};
-        assert_int_equal(hg_gateset_list(upstream->gates, &stage->front, servers, 1), 0);
+        assert_int_equal(hg_gateset_list(upstream->gates, &stage->front, servers, 1, 1), 0);
         stage->upstreams[i].stage = stage;
         stage_renew(stage, i);
     }

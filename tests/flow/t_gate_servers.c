@@ -374,7 +374,7 @@ static void test_sizes(void **state)
     struct hg_gateset *set = hg_gateset_new(2);
     assert_non_null(set);
     struct hg_gateset_conf conf = fixed(16, false, 0);
-    assert_int_equal(hg_gateset_list(set, NULL, servers, 4), 0);
+    assert_int_equal(hg_gateset_list(set, NULL, servers, 4, 1), 0);
     hg_gateset_configure(set, NULL, &conf, 1);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(size_of(set, i, HG_TICKET_READ), 16);
@@ -404,25 +404,70 @@ static void test_places(void **state)
     struct hg_gateset *set = hg_gateset_new(1);
     struct hg_gateset_sum sum;
     assert_non_null(set);
-    assert_int_equal(hg_gateset_list(set, NULL, first, 2), 0);
-    struct hg_gateshare *a = hg_gateset_take(set, NULL, "a:1"), *b = hg_gateset_at(set, 1);
+    assert_int_equal(hg_gateset_list(set, NULL, first, 2, 1), 0);
+    struct hg_gateshare *a = hg_gateset_take(set, NULL, "a:1", 1), *b = hg_gateset_at(set, 1);
     hg_counter_set(&a->holders[HG_TICKET_READ].workers[0].tally.started, 5);
-    assert_int_equal(hg_gateset_list(set, NULL, then, 2), 0);
+    assert_int_equal(hg_gateset_list(set, NULL, then, 2, 1), 0);
     assert_int_equal(hg_gateset_count(set), 3); /* a:1 is still used */
     assert_ptr_equal(hg_gateset_at(set, 1), b);
     assert_false(!hg_gateset_shows(a));
     hg_gateset_give(set, a);
     assert_false(hg_gateset_shows(a));
     hg_ticket_force(&a->holders[HG_TICKET_WRITE].ticket); /* something is under way there */
-    struct hg_gateshare *d = hg_gateset_take(set, NULL, "d:1");
+    struct hg_gateshare *d = hg_gateset_take(set, NULL, "d:1", 1);
     assert_int_equal(d->index, 3);
     assert_int_equal(hg_ticket_put(&a->holders[HG_TICKET_WRITE].ticket), HG_TICKET_NOBODY);
-    struct hg_gateshare *e = hg_gateset_take(set, NULL, "e:1");
+    struct hg_gateshare *e = hg_gateset_take(set, NULL, "e:1", 1);
     assert_ptr_equal(e, a);
     assert_string_equal(e->server, "e:1");
     hg_gateset_sum(set, HG_TICKET_READ, &sum);
     const size_t row = offsetof(struct hg_gate_tally, started) / sizeof(hg_counter);
     assert_int_equal(sum.counts[row], 5);
+    hg_gateset_free(set);
+}
+
+/* What servers have together is not kept for one that has gone, until it comes back. */
+static void test_gone_has_no_part(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"a:1", "b:1", "c:1", "d:1"};
+    struct hg_gateset *set = hg_gateset_new(1);
+    struct hg_gateset_sum sum;
+    assert_non_null(set);
+    struct hg_gateset_conf conf = fixed(16, true, 0);
+    assert_int_equal(hg_gateset_list(set, NULL, first, 4, 1), 0);
+    hg_gateset_configure(set, NULL, &conf, 1);
+    assert_int_equal(size_of(set, 0, HG_TICKET_READ), 4);
+    hg_ticket_force(&hg_gateset_at(set, 3)->holders[HG_TICKET_READ].ticket);
+    assert_int_equal(hg_gateset_list(set, NULL, first, 2, 2), 0); /* d:1 has still one out */
+    assert_int_equal(hg_ticket_put(&hg_gateset_at(set, 3)->holders[HG_TICKET_READ].ticket),
+                     HG_TICKET_NOBODY);
+    assert_int_equal(hg_gateset_list(set, NULL, first, 2, 3), 0);
+    assert_int_equal(size_of(set, 0, HG_TICKET_READ), 8);
+    assert_int_equal(size_of(set, 1, HG_TICKET_READ), 8);
+    assert_int_equal(atomic_load(&hg_gateset_at(set, 0)->holders[HG_TICKET_READ].grew_us), 3);
+    hg_gateset_sum(set, HG_TICKET_READ, &sum);
+    assert_int_equal(sum.size, 16);
+    assert_ptr_equal(hg_gateset_take(set, NULL, "c:1", 4), hg_gateset_at(set, 2));
+    hg_gateset_sum(set, HG_TICKET_READ, &sum);
+    assert_int_equal(sum.size, 16);
+    assert_in_range(size_of(set, 2, HG_TICKET_READ), 5, 6);
+    hg_gateset_free(set);
+}
+
+/* A worker that two servers' lines are flooded on is one worker. */
+static void test_overloaded_workers(void **state)
+{
+    (void)state;
+    static const char *const servers[] = {"a:1", "b:1"};
+    struct hg_gateset *set = hg_gateset_new(2);
+    struct hg_gateset_sum sum;
+    assert_non_null(set);
+    assert_int_equal(hg_gateset_list(set, NULL, servers, 2, 1), 0);
+    for (unsigned i = 0; i < 2; i++)
+        hg_counter_set(&hg_gateset_at(set, i)->holders[HG_TICKET_READ].workers[1].overloaded, 1);
+    hg_gateset_sum(set, HG_TICKET_READ, &sum);
+    assert_int_equal(sum.overloaded, 1);
     hg_gateset_free(set);
 }
 
@@ -440,6 +485,8 @@ int main(void)
         cmocka_unit_test(test_batch_gone),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_gone_has_no_part),
+        cmocka_unit_test(test_overloaded_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ static void test_backlog_is_not_lost(void **state)
     for (unsigned round = 0; round < CHANGES_ROUNDS; round++) {
         struct hg_gateset *set = hg_gateset_new(2);
         assert_non_null(set);
-        struct hg_gateshare *share = hg_gateset_take(set, NULL, "");
+        struct hg_gateshare *share = hg_gateset_take(set, NULL, "", 1);
         pthread_t threads[2];
         assert_non_null(share);
         for (unsigned t = 0; t < 2; t++)

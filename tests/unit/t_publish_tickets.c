@@ -21,7 +21,7 @@ static int setup(void **ret)
     static const char *const servers[] = {""};
     fixture->upstream.gates = hg_gateset_new(2);
     assert_non_null(fixture->upstream.gates);
-    assert_int_equal(hg_gateset_list(fixture->upstream.gates, &fixture->front, servers, 1), 0);
+    assert_int_equal(hg_gateset_list(fixture->upstream.gates, &fixture->front, servers, 1, 1), 0);
     *ret = fixture;
     return 0;
 }
