@@ -358,15 +358,17 @@ static uint32_t fullest(const struct hg_server *server)
 }
 
 /* Of a server that takes no more connections: gives it an owner while calls of ours wait that have
-   none to wait for, and, if we are the owner, ends that when it has taken all for long enough. */
+   none to wait for, and, if we are the owner, ends that when it has taken all for long enough, or
+   was out: what it refused while it went away says nothing of what it takes now. */
 static void claim(struct hg_relay_lane *lane, uint64_t now_us)
 {
     struct hg_relay *relay = lane->relay;
     struct hg_server *server = &relay->remote->shared->servers[lane->server];
     uint64_t limited_us = hg_server_limited_us(server, now_us);
-    if (HG_LIKELY(limited_us == 0) || relay->all)
+    if (HG_LIKELY(limited_us == 0 && lane->owner != relay->worker) || relay->all)
         return;
-    if (lane->owner == relay->worker && now_us >= limited_us + HG_RELAY_LIFTED_US) {
+    if (lane->owner == relay->worker &&
+        (limited_us == 0 || now_us >= limited_us + HG_RELAY_LIFTED_US)) {
         hg_lease_unclaim(&server->lease, relay->worker);
         return;
     }

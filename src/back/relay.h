@@ -11,7 +11,7 @@
 // from the configuration and from the number of identities, which only grows: once so, it stays so.
 // It is also done with a server that takes no more connections (core/breaker), as soon as calls of
 // a worker wait that has none: then the worker with most of them becomes the owner, and ceases to
-// be when the server has taken what was asked of it for HG_RELAY_LIFTED_US.
+// be when the server has taken what was asked of it for HG_RELAY_LIFTED_US, or was out.
 //
 // A worker looks when its timer fires and when it begins to be busy, not for each call. From then
 // on it sends nothing new to servers that are not its own: what waits or is under way there is

@@ -216,8 +216,10 @@ static void leave(struct hg_server *server, uint32_t worker, enum hg_breaker_sta
     HG_PROBE_POINT(breaker, server->upstream, server->address, is);
     if (can_send(was) != can_send(is))
         atomic_fetch_add_explicit(server->changes, 1, memory_order_release);
-    if (is == HG_BREAKER_OPEN && can_send(was))
+    if (is == HG_BREAKER_OPEN && can_send(was)) {
+        atomic_store_explicit(&server->limited_us, 0, memory_order_relaxed);
         hg_upstream_count(&server->counters[worker], HG_UPSTREAM_BREAKER_OPENS, 1);
+    }
     hg_log_debug("upstream=%s server=%s msg=\"breaker %s\"", server->upstream, server->address,
                  state_names[is]);
 }

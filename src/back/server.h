@@ -42,8 +42,9 @@ struct hg_server {
     uint16_t default_port;
     pthread_mutex_t lock;
     struct hg_notice notices[HG_SERVER_NOTICES]; /* under the lock */
-    _Atomic uint64_t limited_us;            /* when it last took no more connections; 0: never */
-    int local_error;                        /* the last one, -errno; under the lock */
+    _Atomic uint64_t
+        limited_us;  /* when it last took no more connections; 0: not since it was out */
+    int local_error; /* the last one, -errno; under the lock */
     uint64_t local_errors_told_us;          /* when that was last logged; under the lock */
     struct hg_addrs addrs;                  /* under the lock */
     uint64_t resolved_us;                   /* when they were found; under the lock */
@@ -105,8 +106,8 @@ void hg_server_tell_answered(struct hg_server *server, uint32_t worker, uint64_t
 void hg_server_tell_timeout(struct hg_server *server, uint32_t worker, uint64_t key_hash,
                             uint64_t timeout_us, uint64_t now_us);
 void hg_server_tell_time(struct hg_server *server, uint32_t worker, uint64_t now_us);
-/* When the server last took no more connections, as far as anybody has looked; 0: never. Any
-   thread. */
+/* When the server last took no more connections, as far as anybody has looked; 0: not since it was
+   last out. Any thread. */
 uint64_t hg_server_limited_us(struct hg_server *server, uint64_t now_us);
 /* Takes no lock while the server allows all. */
 uint32_t hg_server_room(struct hg_server *server, uint64_t now_us);

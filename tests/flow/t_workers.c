@@ -99,18 +99,16 @@ static void *work(void *arg)
         PATIENCE_UNTIL(condition, poll(NULL, 0, 1));                                               \
     } while (0)
 
-/* Every worker gets answers, and both servers give them. A worker may get them by way of another
-   one: while a server has no room for it, that one's connections carry its calls and count them. A
-   server that left a call of a worker unanswered would soon have all that the worker has. */
+/* Every worker gets answers from both servers. */
 static void wait_for_answers(struct crew *crew)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t before = rig_stat(crew->shared, i, HG_UPSTREAM_REPLIES);
-        WAIT_UNTIL(rig_stat(crew->shared, i, HG_UPSTREAM_REPLIES) > before + 50);
-    }
     for (int w = 0; w < WORKERS; w++) {
-        uint64_t before = atomic_load(&crew->workers[w].answered);
-        WAIT_UNTIL(atomic_load(&crew->workers[w].answered) > before + 10 * UNDER_WAY);
+        for (uint32_t i = 0; i < 2; i++) {
+            const hg_counter *replies =
+                &crew->shared->servers[i].counters[w].values[HG_UPSTREAM_REPLIES];
+            uint64_t before = hg_counter_get(replies);
+            WAIT_UNTIL(hg_counter_get(replies) > before + 50);
+        }
     }
 }
 
