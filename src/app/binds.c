@@ -142,7 +142,7 @@ static bool is_backlogged(struct hg_gateshare *share, uint64_t backlog_us, uint6
     return since_us != 0 && now_us > since_us && now_us - since_us >= backlog_us;
 }
 
-/* What the server has done since the last look. */
+/* What a server has answered since the last look. */
 struct done {
     bool still;        /* it has answered nothing */
     uint64_t usual_us; /* mean service of what it has answered; 0: nothing */

@@ -83,13 +83,14 @@ static void check_flood(const struct hg_conf *conf, const struct hg_conf_upstrea
     if (line != 0 && upstream->flood_wait_ms > upstream->queue_timeout_ms)
         HG_CONF_ERROR(conf, line,
                       "flood_wait_ms '%" PRIu64
-                      "' of upstream '%s' exceeds queue_timeout_ms (accepted: 10 to %" PRIu64 ")",
+                      "' of upstream '%s' exceeds queue_timeout_ms, %" PRIu64
+                      " (accepted: at least 10 and at most queue_timeout_ms)",
                       upstream->flood_wait_ms, upstream->name, upstream->queue_timeout_ms);
     line = upstream->lines[HG_CONF_UPSTREAM_overload_wait_ms];
     if (line != 0)
         HG_CONF_WARN(conf, line,
                      "overload_wait_ms of upstream '%s' has no effect: what it did is now done by "
-                     "admission by predicted wait: see flood_wait_ms",
+                     "admission by predicted wait, see flood_wait_ms",
                      upstream->name);
 }
 
@@ -105,9 +106,8 @@ void hg_conf_check_tickets(const struct hg_conf *conf, struct hg_conf_errors *er
     line = conf->lines[HG_CONF_SERVER_ingress_overload_wait_ms];
     if (line != 0)
         HG_CONF_WARN(conf, line,
-                     "%s has no effect: what it did is now done by admission by predicted wait: "
-                     "see flood_wait_ms",
-                     "ingress_overload_wait_ms");
+                     "ingress_overload_wait_ms has no effect: what it did is now done by admission "
+                     "by predicted wait, see ingress_queue_timeout_ms");
     for (size_t i = 0; i < conf->upstreams_count; i++) {
         const struct hg_conf_upstream *upstream = &conf->upstreams[i];
         check_fixed(conf, upstream, HG_CONF_UPSTREAM_read_tickets, upstream->read_tickets, errs);

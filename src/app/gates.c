@@ -29,7 +29,7 @@ static struct hg_probe_holder_seen see(struct hg_gate_holder *holder)
         seen.service_us = service_us - holder->seen_service_us;
     }
     seen.waiting = waiting > 0 ? (uint64_t)waiting : 0;
-    /* Who is refused on arrival wanted a ticket as much as who waits for one. */
+    /* A request that was refused on arrival is demand, just like one that waits. */
     if (refused > holder->seen_refused)
         seen.waiting += refused - holder->seen_refused;
     holder->seen_refused = refused;

@@ -137,7 +137,7 @@ static void monitor_rows(struct hg_job *job, const char *upstream,
     row(job, prefix, "stalls", stats->stalls);
 }
 
-/* What the controllers do: the first that is not at rest says so. */
+/* The state of the first controller that is not stable; if all are, stable. */
 static enum hg_probe_state state_of(const struct hg_gateset *set)
 {
     for (unsigned i = 0; i < hg_gateset_count(set); i++)
@@ -154,7 +154,7 @@ static void backlog_rows(struct hg_job *job, const char *prefix, int64_t backlog
         backlog > 0 && since_us != 0 && now_us > since_us ? (now_us - since_us) / 1000 : 0);
 }
 
-/* Of each server of now. Under the set's lock. */
+/* Rows for each server that is configured or in use. Call under the set's lock. */
 static void server_rows(struct hg_job *job, const struct hg_upstream *upstream,
                         struct hg_gateset_sum *sum)
 {

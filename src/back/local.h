@@ -9,7 +9,7 @@
 
 /* Does -errno say that this host lacks something: descriptors, ports, memory, a permission? */
 bool hg_local_is(int error);
-/* What an operator is to do about it. */
+/* Advice to the operator on how to resolve the error. */
 const char *hg_local_advice(int error);
 
 #endif

@@ -168,8 +168,11 @@ static void test_rules_between_sizes(void **state)
     (void)state;
     static const struct complaint refused[] = {
         {E "    flood_wait_ms: 1001\n",
-         "c.yaml:4: flood_wait_ms '1001' of upstream 'e' exceeds queue_timeout_ms (accepted: 10 to "
-         "1000)\n"},
+         "c.yaml:4: flood_wait_ms '1001' of upstream 'e' exceeds queue_timeout_ms, 1000 (accepted: "
+         "at least 10 and at most queue_timeout_ms)\n"},
+        {E "    flood_wait_ms: 10\n    queue_timeout_ms: 5\n",
+         "c.yaml:4: flood_wait_ms '10' of upstream 'e' exceeds queue_timeout_ms, 5 (accepted: at "
+         "least 10 and at most queue_timeout_ms)\n"},
         {E "    throughput_probing_min_concurrency: 2000\n",
          "c.yaml:4: throughput_probing_min_concurrency '2000' of upstream 'e' exceeds "
          "throughput_probing_max_concurrency (accepted: 1 to 1024)\n"},
@@ -194,10 +197,10 @@ static void test_rules_between_sizes(void **state)
     static const struct complaint warned[] = {
         {E "    overload_wait_ms: 30\n",
          "warning: c.yaml:4: overload_wait_ms of upstream 'e' has no effect: what it did is now "
-         "done by admission by predicted wait: see flood_wait_ms\n"},
+         "done by admission by predicted wait, see flood_wait_ms\n"},
         {"ingress_overload_wait_ms: 30\n",
          "warning: c.yaml:1: ingress_overload_wait_ms has no effect: what it did is now done by "
-         "admission by predicted wait: see flood_wait_ms\n"},
+         "admission by predicted wait, see ingress_queue_timeout_ms\n"},
         {E "    queue_timeout_ms: 50\n", ""}, /* below flood_wait_ms, which nobody has set */
         {E "    throughput_probing_initial_concurrency: 8\n", ""},
         {E "    throughput_probing_initial_concurrency: 2048\n", ""},
