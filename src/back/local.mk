@@ -100,6 +100,7 @@ libback_a_SOURCES += src/back/rediscluster_shared.c
 libback_a_SOURCES += src/back/rediscluster_stats.def
 libback_a_SOURCES += src/back/relay.c
 libback_a_SOURCES += src/back/relay.h
+libback_a_SOURCES += src/back/relay_claim.c
 libback_a_SOURCES += src/back/relay_owner.c
 libback_a_SOURCES += src/back/relay_port.c
 libback_a_SOURCES += src/back/relay_port.h

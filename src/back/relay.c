@@ -17,7 +17,7 @@ static struct hg_relay_lane *lane_of(struct hg_relay *relay, const struct hg_rel
     return &relay->lanes[item->server];
 }
 
-static void wake_later(struct hg_relay_lane *lane)
+void hg_relay_wake_later(struct hg_relay_lane *lane)
 {
     if (lane->waiting_count > 0 && lane->away < HG_RELAY_AWAY)
         hg_hub_wake_later(&lane->relay->remote->hub, &lane->wake);
@@ -69,7 +69,7 @@ void hg_relay_complete(struct hg_relay *relay, struct hg_relay_item *item)
     hg_blob_unref(blob);
     item->answer = NULL;
     hg_relay_item_unref(item);
-    wake_later(lane);
+    hg_relay_wake_later(lane);
 }
 
 void hg_relay_receive(struct hg_relay *relay)
@@ -212,7 +212,7 @@ static enum hg_submit wait_in_line(struct hg_relay_lane *lane, struct hg_call *c
     else
         hg_list_append(&lane->waiting, &call->place.node);
     lane->waiting_count++;
-    wake_later(lane);
+    hg_relay_wake_later(lane);
     return HG_SUBMIT_WAIT;
 }
 
@@ -302,84 +302,6 @@ void hg_relay_cancel(struct hg_relay *relay, struct hg_call *call)
     forget(relay, item);
 }
 
-/* ---- owners ---- */
-
-static struct hg_lease *lease_of(const struct hg_relay_lane *lane)
-{
-    return &lane->relay->remote->shared->servers[lane->server].lease;
-}
-
-/* The server is ours to connect to again. */
-static void come_back(struct hg_relay_lane *lane)
-{
-    struct hg_remote *remote = lane->relay->remote;
-    struct hg_domain *domain = &remote->domains[lane->server];
-    if (!lane->retiring)
-        hg_lease_open(lease_of(lane), remote->worker, remote->hub.loop->now_us);
-    lane->retiring = false;
-    if (!remote->draining)
-        hg_domain_resume(domain);
-    hg_domain_heed_lease(domain);
-}
-
-/* Takes notice of who owns the server now. */
-static void look_at_owner(struct hg_relay_lane *lane)
-{
-    struct hg_relay *relay = lane->relay;
-    uint32_t owner = hg_lease_owner(lease_of(lane));
-    if (HG_LIKELY(owner == lane->owner))
-        return;
-    bool was_away = hg_relay_is_away(relay, lane->server);
-    lane->owner = owner;
-    bool is_away = hg_relay_is_away(relay, lane->server);
-    if (is_away && !was_away) {
-        lane->retiring = true;
-        relay->remote->relayed = true;
-        hg_remote_get_busy(relay->remote);
-    } else if (was_away && !is_away) {
-        come_back(lane);
-    }
-    wake_later(lane);
-}
-
-/* The worker with most connections to the server, or HG_LEASEPLAN_NOBODY. */
-static uint32_t fullest(const struct hg_server *server)
-{
-    uint32_t best = HG_LEASEPLAN_NOBODY;
-    uint64_t most = 0;
-    for (uint32_t w = 0; w < server->workers; w++) {
-        uint64_t up = hg_counter_get(&server->counters[w].values[HG_UPSTREAM_CONNECTIONS]);
-        if (up > most) {
-            best = w;
-            most = up;
-        }
-    }
-    return best;
-}
-
-/* Of a server that takes no more connections: gives it an owner while calls of ours wait that have
-   none to wait for, and, if we are the owner, ends that when it has taken all for long enough, or
-   was out: what it refused while it went away says nothing of what it takes now. */
-static void claim(struct hg_relay_lane *lane, uint64_t now_us)
-{
-    struct hg_relay *relay = lane->relay;
-    struct hg_server *server = &relay->remote->shared->servers[lane->server];
-    uint64_t limited_us = hg_server_limited_us(server, now_us);
-    if (HG_LIKELY(limited_us == 0 && lane->owner != relay->worker) || relay->all)
-        return;
-    if (lane->owner == relay->worker &&
-        (limited_us == 0 || now_us >= limited_us + HG_RELAY_LIFTED_US)) {
-        hg_lease_unclaim(&server->lease, relay->worker);
-        return;
-    }
-    if (lane->owner != HG_LEASEPLAN_NOBODY ||
-        !hg_domain_starves(&relay->remote->domains[lane->server]))
-        return;
-    uint32_t owner = fullest(server);
-    if (owner != HG_LEASEPLAN_NOBODY)
-        hg_lease_claim(&server->lease, owner);
-}
-
 /* ---- ticks ---- */
 
 static void expire_items(struct hg_relay_lane *lane, uint64_t now_us)
@@ -433,22 +355,6 @@ static void expire_waiting(struct hg_relay_lane *lane, uint64_t now_us)
         lane->waiting_end_us = next_us;
 }
 
-/* Closes our own connections to a server that is another worker's now. */
-static void retire(struct hg_relay_lane *lane)
-{
-    struct hg_remote *remote = lane->relay->remote;
-    struct hg_domain *domain = &remote->domains[lane->server];
-    struct hg_lease *lease = &domain->server->lease;
-    hg_domain_send_away(domain);
-    if (hg_domain_waiting(domain) > 0)
-        return;
-    hg_domain_drain(domain);
-    if (hg_domain_pending(domain) > 0 || hg_lease_held(lease, remote->worker) > 0)
-        return;
-    hg_lease_close(lease, remote->worker);
-    lane->retiring = false;
-}
-
 /* The owner of a lane should be there, whether or not anybody asks: it is the one who finds out
    that a server is back. */
 static bool look_for_owner(struct hg_relay_lane *lane, bool summon)
@@ -457,11 +363,11 @@ static bool look_for_owner(struct hg_relay_lane *lane, bool summon)
     struct hg_relay_ports *ports = &relay->remote->shared->relay_ports;
     bool gone;
     if (port_of(relay, lane->owner, &gone) != NULL) {
-        wake_later(lane);
+        hg_relay_wake_later(lane);
         return true;
     }
     if (gone)
-        wake_later(lane); /* to be refused */
+        hg_relay_wake_later(lane); /* to be refused */
     else if (summon && ports->summon != NULL && !relay->remote->draining)
         ports->summon(ports->summon_arg, lane->owner);
     return gone || ports->summon == NULL || relay->remote->draining;
@@ -472,7 +378,7 @@ bool hg_relay_tick(struct hg_relay *relay, uint64_t now_us)
     if (relay->port == NULL)
         return false;
     for (uint32_t i = 0; i < relay->lane_count; i++)
-        claim(&relay->lanes[i], now_us);
+        hg_relay_claim(&relay->lanes[i], now_us);
     hg_relay_look(relay);
     hg_relay_sweep_guests(relay);
     bool busy = !hg_list_empty(&relay->guests);
@@ -487,9 +393,9 @@ bool hg_relay_tick(struct hg_relay *relay, uint64_t now_us)
         if (now_us >= lane->waiting_end_us)
             expire_waiting(lane, now_us);
         if (lane->retiring)
-            retire(lane);
+            hg_relay_retire(lane);
         if (!away)
-            wake_later(lane);
+            hg_relay_wake_later(lane);
         bool found = !away || look_for_owner(lane, summon);
         busy |= !found || lane->away > 0 || lane->waiting_count > 0 || lane->retiring;
     }
@@ -528,25 +434,8 @@ void hg_relay_grow(struct hg_relay *relay)
         hg_list_init(&lane->items);
         hg_list_init(&lane->waiting);
         hg_hub_wake_init(&lane->wake, on_wake);
-        if (relay->all)
-            hg_lease_claim(lease_of(lane), lane->server % relay->workers);
-        look_at_owner(lane);
+        hg_relay_open_lane(lane);
     }
-}
-
-void hg_relay_look(struct hg_relay *relay)
-{
-    const struct hg_upstream_shared *shared = relay->remote->shared;
-    if (relay->port == NULL)
-        return;
-    uint64_t blocks = hg_identities_count(&shared->identities);
-    if (!relay->all && shared->conf.pool_max_connections < 2 * blocks * relay->workers) {
-        relay->all = true;
-        for (uint32_t i = 0; i < relay->lane_count; i++)
-            hg_lease_claim(lease_of(&relay->lanes[i]), i % relay->workers);
-    }
-    for (uint32_t i = 0; i < relay->lane_count; i++)
-        look_at_owner(&relay->lanes[i]);
 }
 
 static void free_tables(struct hg_relay *relay)

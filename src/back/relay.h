@@ -132,7 +132,18 @@ bool hg_relay_tick(struct hg_relay *relay, uint64_t now_us);
 /* Is nothing under way or waiting, of ours or of others? */
 bool hg_relay_is_idle(const struct hg_relay *relay);
 
-/* ---- between the halves (relay.c, relay_owner.c) ---- */
+/* ---- between the parts (relay.c: the sender, relay_owner.c: the owner, relay_claim.c) ---- */
+
+/* Of a server that takes no more connections: gives it an owner while calls of ours wait that have
+   none to wait for, and, if we are the owner, ends that when it has taken all for long enough, or
+   was out: what it refused while it went away says nothing of what it takes now. */
+void hg_relay_claim(struct hg_relay_lane *lane, uint64_t now_us);
+/* Closes our own connections to a server that is another worker's now; while lane->retiring. */
+void hg_relay_retire(struct hg_relay_lane *lane);
+/* A new lane takes notice of its server's owner. */
+void hg_relay_open_lane(struct hg_relay_lane *lane);
+/* Who waits in the lane is looked at once more in this turn. */
+void hg_relay_wake_later(struct hg_relay_lane *lane);
 
 /* Takes what is in the port. */
 void hg_relay_receive(struct hg_relay *relay);
