@@ -15,6 +15,7 @@ UNIT_TESTS += tests/flow/t_domain_threads
 UNIT_TESTS += tests/flow/t_evict
 UNIT_TESTS += tests/flow/t_evict_house
 UNIT_TESTS += tests/flow/t_gate
+UNIT_TESTS += tests/flow/t_gate_modes
 UNIT_TESTS += tests/flow/t_gate_overload
 UNIT_TESTS += tests/flow/t_gate_random
 UNIT_TESTS += tests/flow/t_gate_servers

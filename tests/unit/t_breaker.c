@@ -255,6 +255,14 @@ static const struct row below_the_target[] = {
     AFTER(1000 * MS, CLOSED, 1), LIMITED(TAKE, TRIAL, 1), ON(PROVEN, TRIAL, CLOSED), OVER,
 };
 
+/* Connects that were under way when one failed show that there was room for them, and no more. */
+static const struct row under_way_when_one_fails[] = {
+    ONE_UP, ON(TAKE, CONNECT, CLOSED), ON(TAKE, CONNECT, CLOSED), ON(TAKE, CONNECT, CLOSED),
+    LIMITED(FAILS, CONNECT, 1), LIMITED(PROVEN, CONNECT, 2), LIMITED(TAKE, WAIT, 2),
+    LIMITED(PROVEN, CONNECT, 3), LIMITED(TAKE, WAIT, 3),
+    AFTER(1000 * MS, CLOSED, 3), LIMITED(TAKE, TRIAL, 3), ON(PROVEN, TRIAL, CLOSED), OVER,
+};
+
 static const struct row abandoned_trials_are_tried_again[] = {
     ONE_UP, ON(TAKE, CONNECT, CLOSED), LIMITED(FAILS, CONNECT, 1), AFTER(1000 * MS, CLOSED, 1),
     LIMITED(TAKE, TRIAL, 1), LIMITED(ABANDON, TRIAL, 1), LIMITED(TAKE, TRIAL, 1),
@@ -571,6 +579,7 @@ int main(void)
         CASE(those_under_way_when_it_opens_change_nothing),
         CASE(a_further_connect_fails),
         CASE(below_the_target),
+        CASE(under_way_when_one_fails),
         CASE(abandoned_trials_are_tried_again),
         CASE(closed_at_once_with_others_live),
         CASE(a_lost_connection_costs_no_wait),
