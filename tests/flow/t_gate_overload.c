@@ -1,6 +1,5 @@
 // t_gate_overload - tickets under overload: who may wait, for how long, and what is shown of it
 // SPDX-License-Identifier: BSD-3-Clause
-
 #include "gatescene.h"
 
 #define TIMEOUT_US 1000000 /* queue_timeout_ms */
