@@ -304,6 +304,13 @@ class Scene:
         """The same, through the daemon."""
         return self._run(groups, seconds, at, False)
 
+    def compare(self, parties, direct_s, through_s):
+        """(direct, through): fills the stores, and does both, so long each."""
+        self.fill(*parties)
+        direct = self.direct(parties, direct_s)
+        with self.front():
+            return direct, self.through(parties, through_s)
+
 
 class ClusterScene(Scene):
     """The masters of a Redis Cluster. Clients' keys are items of Headgate's; those of the direct

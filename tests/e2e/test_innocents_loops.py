@@ -38,10 +38,7 @@ def test_a_full_store(tell, form, slots, service_ms, clients):  # noqa: F811
     threads, op, pipeline = FORMS[form]
     everybody = loop(clients // pipeline, op, pipeline=pipeline)
     with scene(threads=threads, service_ms=service_ms, slots=slots) as here:
-        here.fill(*everybody)
-        direct = here.direct(everybody, 2)
-        with here.front():
-            through = here.through(everybody, 3)
+        direct, through = here.compare(everybody, 2, 3)
     tell(direct, through)
     assert through.unharmed, through
     assert through.rate >= 0.95 * direct.rate, (through.rate, direct.rate)
@@ -67,10 +64,7 @@ def test_many_connections_on_a_busy_machine(tell, connections, pipeline, threads
     second."""
     everybody = loop(connections, pipeline=pipeline)
     with scene(threads=threads, service_ms=2, slots=16) as here, busy(2):
-        here.fill(*everybody)
-        direct = here.direct(everybody, 3)
-        with here.front():
-            through = here.through(everybody, 4)
+        direct, through = here.compare(everybody, 3, 4)
     tell(direct, through)
     assert through.unharmed, through
     assert near(through.p99, direct.p99), (through.p99, direct.p99)

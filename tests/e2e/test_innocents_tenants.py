@@ -210,10 +210,7 @@ def test_a_flood_before_a_store_with_a_knee(tell, times):  # noqa: F811
 def test_a_loop_before_a_store_with_a_knee(tell, clients):  # noqa: F811
     everybody = [Party("loop", prefix="l", keys=200, connections=clients)]
     with scene(service_ms=FLOOD_MS, slots=FLOOD_SLOTS, knee_fall=0.05, noise=3) as here:
-        here.fill(*everybody)
-        direct = here.direct(everybody, 2)
-        with here.front():
-            through = here.through(everybody, 6)
+        direct, through = here.compare(everybody, 2, 6)
     tell(direct, through)
     assert through.unharmed, through
     assert through.rate >= max(0.95 * direct.rate, 0.85 * CAPACITY), (through.rate, direct.rate)
