@@ -97,3 +97,11 @@ def say(text):
 
 def tail(text, lines=40):
     return "\n".join(text.splitlines()[-lines:])
+
+
+def excerpt(text, lines=40, after=8):
+    """The end of what a TAP program printed, and what it said about each failure before that."""
+    rows = text.splitlines()
+    wanted = {at + i for at, row in enumerate(rows) if row.startswith("not ok") for i in range(after)}
+    wanted |= set(range(len(rows) - lines, len(rows)))
+    return "\n".join(row for at, row in enumerate(rows) if at in wanted)

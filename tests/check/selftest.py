@@ -127,8 +127,13 @@ def test_results_are_booked_by_name():
             trs.write(":test-result: PASS\n:test-result: FAIL\n:test-result: ERROR\n"
                       ":elapsed: 1.5\n")
         with open(folder + "/tests/unit/t_x.log", "w", encoding="utf-8") as log:
-            log.write("not ok 2 - b\nFAIL: tests/unit/t_x 2 - b\n")
+            log.write("not ok 2 - b\n# why\nFAIL: tests/unit/t_x 2 - b\n" + "more\n" * 100)
         assert suites.book_trs(book, "units", folder, folder + "/tests/unit/t_x.trs") == 2
+        assert all("# why" in text for _, _, text in book.failures)
+        again = ledger.Ledger()
+        assert suites.book_trs(again, "distcheck", folder, folder + "/tests/unit/t_x.trs",
+                               counts_passed=False) == 2
+        assert again.passed == 0 and again.times == [] and len(again.failures) == 2
         with open(folder + "/e2e.xml", "w", encoding="utf-8") as report:
             report.write('<testsuites><testsuite><testcase classname="tests.e2e.test_x" name="a" '
                          'time="2.5"/><testcase classname="tests.e2e.test_x" name="b" time="1">'

@@ -8,7 +8,7 @@ import time
 import xml.etree.ElementTree
 
 from commands import OUT, SANITIZER_ENV, TOP, WIDE, Failure, run
-from ledger import tail
+from ledger import excerpt, tail
 
 
 # ---- programs that print TAP, by automake's harness ----
@@ -43,13 +43,11 @@ def make_check(ledger, step, path, env=None):
         raise Failure("make check fails, and no test has", text)
 
 
-def book_trs(ledger, step, path, trs):
-    """One program's results; returns how many failed."""
+def book_trs(ledger, step, path, trs, counts_passed=True):
+    """One program's results; returns how many failed. Without counts_passed, books failures only."""
     with open(trs, encoding="utf-8", errors="replace") as results:
         text = results.read()
     program = os.path.relpath(trs, path)[:-len(".trs")]
-    passed = len(re.findall(r"^:test-result: PASS", text, re.M))
-    ledger.count(step, passed)
     bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
     try:
         with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
@@ -58,7 +56,10 @@ def book_trs(ledger, step, path, trs):
         said = ""
     names = re.findall(r"^(?:FAIL|ERROR|XPASS): (.*)", said, re.M)
     for name in names + [program + " (without a name)"] * (bad - len(names)):
-        ledger.fail(step, name, tail(said))
+        ledger.fail(step, name, excerpt(said))
+    if not counts_passed:
+        return bad
+    ledger.count(step, len(re.findall(r"^:test-result: PASS", text, re.M)))
     for name in re.findall(r"^SKIP: (.*)", said, re.M):
         ledger.skip(name)
     elapsed = re.search(r"^:elapsed: (\d+\.?\d*)$", text, re.M)
@@ -94,7 +95,7 @@ def book_tap(ledger, step, program, code, text):
         ledger.skip("%s: %s" % (program, name))
     bad = re.findall(r"^not ok (.*)", text, re.M)
     for name in bad:
-        ledger.fail(step, "%s %s" % (program, name), tail(text))
+        ledger.fail(step, "%s %s" % (program, name), excerpt(text))
     plan = re.search(r"^1\.\.(\d+)", text, re.M)
     ran = len(re.findall(r"^(?:not )?ok ", text, re.M))
     if code != 0 and not bad:
