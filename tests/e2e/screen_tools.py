@@ -2,12 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import os
+import signal
 
 import pexpect
 import pyte
 
 from mcbin import poll, scaled
 from servers import HEADGATECTL
+
+
+def end_terminal(child):
+    """Ends what runs in the terminal. pexpect would give it a tenth of a second."""
+    if child.isalive():
+        child.kill(signal.SIGKILL)
+        poll(lambda: not child.isalive(), scaled(10), what="the end of a killed program")
+    child.close()
 
 
 class Screen:
@@ -27,7 +36,7 @@ class Screen:
         return self
 
     def __exit__(self, *unused):
-        self.child.close(force=True)
+        end_terminal(self.child)
 
     def feed(self):
         """Takes what has come; false when the program has ended."""

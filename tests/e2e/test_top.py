@@ -14,7 +14,7 @@ import pytest
 
 from flood import Flood
 from mcbin import Op, poll, request, scaled
-from screen_tools import Screen
+from screen_tools import Screen, end_terminal
 from servers import HEADGATECTL, Headgate, free_port, headgatectl, user_row
 
 TENANTS = [{"name": "default", "upstream": "main"},
@@ -230,7 +230,7 @@ def test_the_terminal_is_as_it_was(daemon):
             shell.expect(r"(-?)" + mode if mode[0] != " " else r"([ -])echo ")
             assert shell.match.group(1).strip() == b"", mode
     finally:
-        shell.close(force=True)
+        end_terminal(shell)
 
 
 # ---- without a screen ----

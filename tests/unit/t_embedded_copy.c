@@ -194,26 +194,26 @@ static void writes_at_the_end_of_the_map(void **state)
 {
     struct world *world = *state;
     struct hg_embedded_stats stats;
-    unsigned done = 0, failed = 0;
+    struct hg_embedded_copy_view view;
+    unsigned ended = 0;
     world->options.max_bytes = 4u << 20;
     world->options.map_bytes = 8u << 20;
     world_open(world);
     struct hg_embedded_copy *copy = begin(world);
     for (unsigned n = 0; n < 1500; n++) {
         assert_int_equal(set_number(world, "k", n % 60, 50000), HG_STATUS_SUCCESS);
-        struct hg_embedded_copy_view view = view_of(copy);
-        if (view.state == HG_EMBEDDED_COPY_RUNS)
+        if (view_of(copy).state == HG_EMBEDDED_COPY_RUNS)
             continue;
-        done += view.state == HG_EMBEDDED_COPY_DONE;
-        failed += view.state == HG_EMBEDDED_COPY_FAILED;
+        ended++;
         hg_embedded_copy_end(copy);
         copy = begin(world);
     }
+    /* On a busy machine the first one still runs: its end is waited for. */
+    TURN_UNTIL(world, ended > 0 || (view = view_of(copy)).state != HG_EMBEDDED_COPY_RUNS);
     hg_embedded_copy_end(copy);
     hg_embedded_stats_read(world->shared, &stats);
     assert_int_equal(stats.refused_full, 0);
     assert_int_equal(stats.write_errors, 0);
-    assert_true(done + failed > 0);
 }
 
 #define IN_MODE(fn, m)                                                                             \
