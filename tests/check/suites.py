@@ -43,29 +43,38 @@ def make_check(ledger, step, path, env=None):
         raise Failure("make check fails, and no test has", text)
 
 
-def book_trs(ledger, step, path, trs, counts_passed=True):
-    """One program's results; returns how many failed. Without counts_passed, books failures only."""
+def read_trs(path, trs):
+    """(program, its results as automake's harness wrote them, what it printed)."""
     with open(trs, encoding="utf-8", errors="replace") as results:
         text = results.read()
-    program = os.path.relpath(trs, path)[:-len(".trs")]
-    bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
     try:
         with open(trs[:-len("trs")] + "log", encoding="utf-8", errors="replace") as log:
             said = log.read()
     except OSError:
         said = ""
+    return os.path.relpath(trs, path)[:-len(".trs")], text, said
+
+
+def book_failures(ledger, step, path, trs):
+    """One program's failures, not what passed; returns how many."""
+    program, text, said = read_trs(path, trs)
+    bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
     names = re.findall(r"^(?:FAIL|ERROR|XPASS): (.*)", said, re.M)
     for name in names + [program + " (without a name)"] * (bad - len(names)):
         ledger.fail(step, name, excerpt(said))
-    if not counts_passed:
-        return bad
+    return bad
+
+
+def book_trs(ledger, step, path, trs):
+    """One program's results; returns how many failed."""
+    program, text, said = read_trs(path, trs)
     ledger.count(step, len(re.findall(r"^:test-result: PASS", text, re.M)))
     for name in re.findall(r"^SKIP: (.*)", said, re.M):
         ledger.skip(name)
     elapsed = re.search(r"^:elapsed: (\d+\.?\d*)$", text, re.M)
     if elapsed:
         ledger.time(float(elapsed.group(1)), program)
-    return bad
+    return book_failures(ledger, step, path, trs)
 
 
 def run_programs(ledger, step, path, programs, wide, limit_s=300, env=None, nice=0):

@@ -15,7 +15,7 @@ def end_terminal(child):
     """Ends what runs in the terminal. pexpect would give it a tenth of a second."""
     if child.isalive():
         child.kill(signal.SIGKILL)
-        poll(lambda: not child.isalive(), scaled(10), what="the end of a killed program")
+        poll(lambda: not child.isalive(), 10, what="the end of a killed program")
     child.close()
 
 

@@ -106,6 +106,7 @@ UNIT_TESTS += tests/unit/t_tableop
 UNIT_TESTS += tests/unit/t_tableop_model
 UNIT_TESTS += tests/unit/t_ticket
 UNIT_TESTS += tests/unit/t_ticketline
+UNIT_TESTS += tests/unit/t_ticketline_admit
 UNIT_TESTS += tests/unit/t_ticketline_model
 UNIT_TESTS += tests/unit/t_ticketorder
 UNIT_TESTS += tests/unit/t_ticketshare

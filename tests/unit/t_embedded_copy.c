@@ -194,7 +194,6 @@ static void writes_at_the_end_of_the_map(void **state)
 {
     struct world *world = *state;
     struct hg_embedded_stats stats;
-    struct hg_embedded_copy_view view;
     unsigned ended = 0;
     world->options.max_bytes = 4u << 20;
     world->options.map_bytes = 8u << 20;
@@ -209,7 +208,7 @@ static void writes_at_the_end_of_the_map(void **state)
         copy = begin(world);
     }
     /* On a busy machine the first one still runs: its end is waited for. */
-    TURN_UNTIL(world, ended > 0 || (view = view_of(copy)).state != HG_EMBEDDED_COPY_RUNS);
+    TURN_UNTIL(world, ended > 0 || view_of(copy).state != HG_EMBEDDED_COPY_RUNS);
     hg_embedded_copy_end(copy);
     hg_embedded_stats_read(world->shared, &stats);
     assert_int_equal(stats.refused_full, 0);

@@ -179,4 +179,16 @@ static inline uint32_t count_in(uint32_t first, enum job_state state)
     return n;
 }
 
+/* The tenants' mean services are known, nobody waits, and no grant is recent. */
+static inline void warm_up(uint32_t n, uint64_t service_us)
+{
+    for (uint32_t t = 0; t < n; t++) {
+        arrive(t, service_us);
+        pass(service_us);
+    }
+    pass(5 * S);
+    hg_ticketline_tick(&line, now_us);
+    hg_ticketline_tick(&line, now_us);
+}
+
 #endif

@@ -4,7 +4,7 @@
 // The driver of core/ticket.h as a front end is one: tests make operations arrive, end and be
 // killed, and let time pass. Pokes are delivered by settle(), so a test can do something between a
 // poke and its effect; the other calls settle on their own unless `manual` is set. All may wait
-// that want to: admission is the affair of t_ticketline.c.
+// that want to: admission is the affair of t_ticketline_admit.c.
 #ifndef HG_TESTS_UNIT_TICKETRIG_H
 #define HG_TESTS_UNIT_TICKETRIG_H
 
