@@ -127,7 +127,7 @@ def test_results_are_booked_by_name():
             trs.write(":test-result: PASS\n:test-result: FAIL\n:test-result: ERROR\n"
                       ":elapsed: 1.5\n")
         with open(folder + "/tests/unit/t_x.log", "w", encoding="utf-8") as log:
-            log.write("not ok 2 - b\n# why\nFAIL: tests/unit/t_x 2 - b\n" + "more\n" * 100)
+            log.write("ERROR: of its own\nnot ok 2 - b\n# why\nFAIL: tests/unit/t_x 2 - b\n" + "more\n" * 100)
         assert suites.book_trs(book, "units", folder, folder + "/tests/unit/t_x.trs") == 2
         assert all("# why" in text for _, _, text in book.failures)
         again = ledger.Ledger()

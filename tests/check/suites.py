@@ -59,7 +59,8 @@ def book_failures(ledger, step, path, trs):
     """One program's failures, not what passed; returns how many."""
     program, text, said = read_trs(path, trs)
     bad = len(re.findall(r"^:test-result: (?:FAIL|ERROR|XPASS)", text, re.M))
-    names = re.findall(r"^(?:FAIL|ERROR|XPASS): (.*)", said, re.M)
+    # The harness's lines, not those of a test that prints "ERROR: ..." itself.
+    names = re.findall(r"^(?:FAIL|ERROR|XPASS): (tests/.*)", said, re.M)
     for name in names + [program + " (without a name)"] * (bad - len(names)):
         ledger.fail(step, name, excerpt(said))
     return bad
