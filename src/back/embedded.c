@@ -92,9 +92,9 @@ static struct hg_embedded_op *pending_op(const struct hg_call *call)
 }
 
 /* The operation's call was taken out, and the writer still owes an answer, or has given it. */
-static void strand_op(struct hg_embedded *embedded, struct hg_embedded_op *op, uint8_t ticket)
+static void strand_op(struct hg_embedded *embedded, struct hg_embedded_op *op, uint64_t ticket)
 {
-    uint8_t was = op->stranded;
+    uint64_t was = op->stranded;
     op->stranded = ticket;
     hg_store_strand(&embedded->store, 0, ticket, 1);
     hg_store_strand(&embedded->store, 0, was, -1);

@@ -15,7 +15,7 @@ struct flush {
     struct hg_result worst;
     bool is_bad; /* `worst` is no success */
     struct hg_store *store;
-    uint8_t stranded; /* ticket of the call, if that was cancelled */
+    uint64_t stranded; /* ticket of the call, if that was cancelled */
     uint32_t count;
     uint32_t left; /* parts without an answer; one more while they are submitted */
     struct part parts[];

@@ -331,7 +331,7 @@ static void forget(struct hg_link_slot *slot, struct hg_call *call)
 }
 
 /* A reply is still owed to the slot, of which the call was taken out. */
-static void strand(struct hg_link *link, struct hg_link_slot *slot, uint8_t ticket)
+static void strand(struct hg_link *link, struct hg_link_slot *slot, uint64_t ticket)
 {
     if (ticket == 0 || link->owner->on_strand == NULL)
         return;

@@ -39,7 +39,7 @@ void hg_link_on_wake(struct hg_hub_wake *wake);
 /* Nothing is owed to the slot any more: it is stranded no longer. */
 static inline void hg_link_settle_slot(struct hg_link *link, struct hg_link_slot *slot)
 {
-    uint8_t ticket = slot->stranded;
+    uint64_t ticket = slot->stranded;
     slot->stranded = 0;
     if (ticket != 0)
         link->owner->on_strand(link, ticket, -1);

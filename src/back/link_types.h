@@ -47,9 +47,9 @@ struct hg_link_slot {
     uint64_t expire_us;
     uint32_t bytes; /* of the request */
     uint8_t tag;
-    uint8_t before;   /* plain replies that come before the one to the request */
-    bool moved;       /* came from another link, and does not move again */
-    uint8_t stranded; /* its call was given up and had this ticket; 0: neither */
+    uint8_t before;    /* plain replies that come before the one to the request */
+    bool moved;        /* came from another link, and does not move again */
+    uint64_t stranded; /* its call was given up and had this ticket; 0: neither */
 };
 
 struct hg_link_limits {
@@ -78,7 +78,7 @@ struct hg_link_owner {
     /* The link is DEAD and closed; `was` is its last state. Every slot must be settled. */
     void (*on_end)(struct hg_link *link, enum hg_link_state was, enum hg_link_why why, int error);
     /* A slot became stranded (+1) or free again (-1), of a call with this ticket. May be NULL. */
-    void (*on_strand)(struct hg_link *link, uint8_t ticket, int change);
+    void (*on_strand)(struct hg_link *link, uint64_t ticket, int change);
 };
 
 struct hg_link {

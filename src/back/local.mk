@@ -59,6 +59,7 @@ libback_a_SOURCES += src/back/memcached.c
 libback_a_SOURCES += src/back/memcached.h
 libback_a_SOURCES += src/back/pool.c
 libback_a_SOURCES += src/back/pool.h
+libback_a_SOURCES += src/back/pool_apart.c
 libback_a_SOURCES += src/back/pool_connect.c
 libback_a_SOURCES += src/back/pool_in.h
 libback_a_SOURCES += src/back/pool_links.c

@@ -76,20 +76,12 @@ static void ask_planner(struct hg_pool *pool)
     hg_domain_carry_out(domain, &plan, true);
 }
 
-/* Does nothing hold up what is put on the link? The oldest request was sent before the last byte
-   was heard, so most need not be looked at closely. */
-static inline bool is_clear(const struct hg_pool *pool, const struct hg_link *link)
-{
-    return !hg_link_is_large(link) &&
-           pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us;
-}
-
 static __attribute__((noinline)) struct hg_link *pick_other(struct hg_pool *pool)
 {
     HG_LIST_EACH(node, &pool->ready)
     {
         struct hg_link *link = link_at(node);
-        if (is_clear(pool, link) || (!hg_link_is_large(link) && !hg_pool_turns_slow(link)))
+        if (hg_pool_is_clear(pool, link) || (!hg_link_is_large(link) && !hg_pool_turns_slow(link)))
             return link;
     }
     ask_planner(pool);
@@ -100,7 +92,11 @@ static __attribute__((noinline)) struct hg_link *pick_other(struct hg_pool *pool
 struct hg_link *hg_pool_pick(struct hg_pool *pool)
 {
     struct hg_list *node = pool->ready.next;
-    if (HG_LIKELY(node != &pool->ready && is_clear(pool, link_at(node))))
+    if (HG_UNLIKELY(pool->apart)) {
+        struct hg_link *link = hg_pool_pick_apart(pool);
+        return link != NULL ? link : pick_other(pool);
+    }
+    if (HG_LIKELY(node != &pool->ready && hg_pool_is_clear(pool, link_at(node))))
         return link_at(node);
     return pick_other(pool);
 }

@@ -9,10 +9,11 @@
 // pool makes them, uses them and watches them.
 //
 // Packed, not spread: a second link is used when the first has no room left or a large value is on
-// its way there, and wanted only when none has room. One link is made at a time. While all of the
-// domain are slow (pool_slow.c) they are made ever more rarely: perhaps it is a few requests that
-// take long, and then another one helps; more of them would not help a server that does not answer.
-// A pool that has none may try all the same, one pool at a time.
+// its way there, and wanted only when none has room; but what takes long is spread (pool_apart.c).
+// One link is made at a time. While all of the domain are slow (pool_slow.c) they are made ever
+// more rarely: perhaps it is a few requests that take long, and then another one helps; more of
+// them would not help a server that does not answer. A pool that has none may try all the same, one
+// pool at a time.
 //
 //   links:  `ready` (most recently used first) │ `full` │ `slow`: the oldest request has waited
 //           unusually long │ in none: coming up, being bound to this identity, or drained for
@@ -84,6 +85,7 @@ struct hg_pool {
     struct hg_domain *domain;
     struct hg_list ready, full, slow; /* hg_link.node */
     uint32_t slow_count;
+    bool apart; /* requests take long: they are put on connections of their own (pool_apart.c) */
     struct hg_list waiting; /* hg_call_place.node, oldest first */
     uint32_t waiting_count;
     uint32_t waiting_bound;             /* of these, bound to a link: nobody waits behind them */

@@ -43,6 +43,21 @@ void hg_pool_end_links(struct hg_pool *pool);
 
 extern const struct hg_link_owner hg_pool_link_owner;
 
+/* Does nothing hold up what is put on the link? The oldest request was sent before the last byte
+   was heard, so most need not be looked at closely. */
+static inline bool hg_pool_is_clear(const struct hg_pool *pool, const struct hg_link *link)
+{
+    return !hg_link_is_large(link) &&
+           pool->hub->loop->now_us - link->heard_us <= pool->domain->slow_us;
+}
+
+/* requests that take long (pool_apart.c) */
+
+/* The connection for the next one, while pool->apart; NULL: none is clear. */
+struct hg_link *hg_pool_pick_apart(struct hg_pool *pool);
+/* Sets pool->apart, with each tick. */
+void hg_pool_tick_apart(struct hg_pool *pool);
+
 /* slow connections (pool_slow.c) */
 
 /* How long the oldest request of a link may wait. */

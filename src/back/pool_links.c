@@ -354,7 +354,7 @@ static void on_again(struct hg_link *link, struct hg_call *call, const struct hg
     pool->conf->on_again(pool->conf->store, pool, link, call, reply);
 }
 
-static void on_strand(struct hg_link *link, uint8_t ticket, int change)
+static void on_strand(struct hg_link *link, uint64_t ticket, int change)
 {
     const struct hg_pool *pool = link->pool;
     hg_store_strand(&pool->conf->store->base, pool->server->index, ticket, change);
@@ -409,6 +409,7 @@ bool hg_pool_tick_links(struct hg_pool *pool, uint64_t now_us)
         check_coming(link, now_us);
     }
     hg_pool_tick_slow(pool, now_us);
+    hg_pool_tick_apart(pool);
     if (now_us - pool->told_us >= SECOND_US)
         hg_pool_tell_sent(pool, now_us);
     bool may_send = hg_server_may_send(pool->server);

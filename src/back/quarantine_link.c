@@ -267,7 +267,7 @@ static void on_end(struct hg_link *link, enum hg_link_state was, enum hg_link_wh
         hg_quarantine_look(quarantine);
 }
 
-static void on_strand(struct hg_link *link, uint8_t ticket, int change)
+static void on_strand(struct hg_link *link, uint64_t ticket, int change)
 {
     const struct hg_quarantine *quarantine = link->pool;
     hg_store_strand(&quarantine->domain->conf->store->base, quarantine->domain->server->index,

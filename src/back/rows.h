@@ -42,7 +42,7 @@ struct hg_row_call {
     enum hg_api api; /* a row of the other API is refused */
     uint32_t tenant_id, identity;
     bool quarantine; /* these three as struct hg_call's, for every call that it makes */
-    uint8_t ticket;
+    uint64_t ticket;
     void *ticket_of;
     struct hg_span prefix;
     struct hg_span key; /* hg_rowdoc_key */

@@ -25,10 +25,11 @@
 //     submitted later takes a new one.
 //   - a store is not drained or freed from within on_done or on_room.
 //   - a call with a ticket that is given up (cancelled, timed out) while its server still owes an
-//     answer leaves its slot stranded: on_strand(server, kind, +1), before on_done if there is one.
-//     When that answer has come and was dropped, or the connection has ended, on_strand(server,
-//     kind, -1). Both from within the store, which the listener does not call. What another
-//     worker's store carries out (relay.h) is that one's to tell: on its thread, to its listener.
+//     answer leaves its slot stranded: on_strand(server, ticket, +1), before on_done if there is
+//     one. When that answer has come and was dropped, or the connection has ended,
+//     on_strand(server, ticket, -1). Both from within the store, which the listener does not call.
+//     What another worker's store carries out (relay.h) is that one's to tell: on its thread, to
+//     its listener.
 //   - server_of names the server that submit would send a call to now. It changes nothing, and the
 //     numbers of servers hold for all workers' instances of one generation.
 #ifndef HG_BACK_STORE_H
@@ -106,9 +107,10 @@ struct hg_call {
         identity;    /* as whom it goes to the server, see back/identity.h; 0: the upstream's own */
     bool row;        /* the key is a row's, `table 0x00 row`: an index for ranges goes with it */
     bool quarantine; /* it passed a bind throttle: away from everybody else's, see pool.h */
-    uint8_t ticket;  /* 1 + enum hg_ticket_kind of the execution ticket it runs under; 0: none */
-    void *ticket_of; /* the front's: who has that ticket; NULL: nobody of this worker */
-    uint32_t route;  /* 1 + what server_of said of it in this turn; 0: it was not asked */
+    uint64_t
+        ticket; /* the execution ticket that it runs under, as the front end names it; 0: none */
+    void *ticket_of;   /* the front's: who has that ticket; NULL: nobody of this worker */
+    uint32_t route;    /* 1 + what server_of said of it in this turn; 0: it was not asked */
     uint32_t key_hash; /* of the key without prefix; any good hash, the same for equal keys */
     struct hg_span prefix;
     struct hg_span key;
@@ -155,7 +157,7 @@ struct hg_range_call {
     uint32_t tenant_id;
     uint32_t identity;
     bool quarantine; /* as a call's */
-    uint8_t ticket;  /* as a call's, and the next */
+    uint64_t ticket; /* as a call's, and the next */
     void *ticket_of;
     struct hg_span prefix;
     struct hg_span from, to; /* from <= key < to, without prefix; hold until on_done */
@@ -200,7 +202,7 @@ struct hg_store {
     const struct hg_store_ops *ops;
     /* Slots of a server that became stranded (+1) or were freed (-1); NULL: nobody listens. Set by
        the user of the store, before the first call. */
-    void (*on_strand)(void *ctx, uint32_t server, unsigned kind, int change);
+    void (*on_strand)(void *ctx, uint32_t server, uint64_t ticket, int change);
     /* A call with a ticket goes on to this server, as the one that it was sent to said; NULL:
        nobody listens. */
     void (*on_move)(void *ctx, void *ticket_of, uint32_t server);
@@ -217,11 +219,11 @@ static inline void hg_store_move(const struct hg_store *store, const struct hg_c
 
 /* For stores: says that a slot of this server became stranded (+1) or free (-1) whose call has, or
    had, this ticket. */
-static inline void hg_store_strand(const struct hg_store *store, uint32_t server, uint8_t ticket,
+static inline void hg_store_strand(const struct hg_store *store, uint32_t server, uint64_t ticket,
                                    int change)
 {
     if (ticket != 0 && store->on_strand != NULL)
-        store->on_strand(store->strand_ctx, server, ticket - 1u, change);
+        store->on_strand(store->strand_ctx, server, ticket, change);
 }
 
 #endif

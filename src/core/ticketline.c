@@ -140,10 +140,29 @@ void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant 
     }
     line->count++;
     waiter->tenant = tenant;
+    waiter->parked = false;
     hg_list_append(&tenant->waiters, &waiter->node);
     hg_list_append(&line->ages, &waiter->age);
     hg_heap_insert(&line->late, &waiter->late, waiter->deadline_us);
     move_window(line, now_us);
+}
+
+void hg_ticketline_park(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                        struct hg_ticketline_waiter *waiter)
+{
+    line->parked++;
+    waiter->tenant = tenant;
+    waiter->parked = true;
+    hg_heap_insert(&line->late, &waiter->late, waiter->deadline_us);
+}
+
+static struct hg_ticketline_waiter *unpark(struct hg_ticketline *line,
+                                           struct hg_ticketline_waiter *waiter)
+{
+    line->parked--;
+    waiter->tenant = NULL;
+    hg_heap_remove(&line->late, &waiter->late);
+    return waiter;
 }
 
 static struct hg_ticketline_waiter *take_out(struct hg_ticketline *line,
@@ -187,6 +206,10 @@ struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line,
 void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waiter *waiter,
                           uint64_t now_us)
 {
+    if (waiter->parked) {
+        unpark(line, waiter);
+        return;
+    }
     move_window(line, now_us);
     take_out(line, waiter, now_us);
 }
@@ -199,8 +222,10 @@ struct hg_ticketline_waiter *hg_ticketline_expire(struct hg_ticketline *line,
 
     if (node == NULL || node->key > now_us)
         return NULL;
-    move_window(line, now_us);
     struct hg_ticketline_waiter *waiter = HG_CONTAINER_OF(node, struct hg_ticketline_waiter, late);
+    if (waiter->parked)
+        return unpark(line, waiter);
+    move_window(line, now_us);
     hg_ticketline_note_late(line, waiter, conf, now_us);
     return take_out(line, waiter, now_us);
 }

@@ -95,6 +95,7 @@ struct hg_ticketline_waiter {
     struct hg_list age;                  /* in the line's, by when they were pushed */
     struct hg_heap_node late;            /* in the line's, by deadline_us */
     struct hg_ticketline_tenant *tenant; /* NULL: in no line */
+    bool parked;                         /* waits for something else than a ticket */
     uint64_t since_us;                   /* waits since */
     uint64_t came_us;                    /* its bytes were there by then; at most since_us */
     uint64_t deadline_us; /* since_us + queue time-out, or the request's, whichever is first */
@@ -111,6 +112,7 @@ struct hg_ticketline_conf {
 
 struct hg_ticketline {
     uint32_t count;    /* waiters */
+    uint32_t parked;   /* who waits for something else, and is not one of them */
     uint32_t holding;  /* tenants with tickets */
     uint32_t starved;  /* tenants with waiters and no ticket */
     uint32_t window;   /* number of the current one */
@@ -244,6 +246,11 @@ void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant 
 struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line,
                                                const struct hg_ticketline_conf *conf,
                                                uint64_t now_us);
+/* It waits for something else than a ticket, for as long as it might wait for one: it has no turn,
+   and is nowhere counted but in `parked`. hg_ticketline_expire and hg_ticketline_remove take it
+   out; then it may be pushed. */
+void hg_ticketline_park(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                        struct hg_ticketline_waiter *waiter);
 /* Takes out one that does not wait any longer: its client, or its tenant, has gone. */
 void hg_ticketline_remove(struct hg_ticketline *line, struct hg_ticketline_waiter *waiter,
                           uint64_t now_us);

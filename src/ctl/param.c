@@ -59,6 +59,7 @@ const char *const hg_ctl_upstream_params[] = {
     "overload_wait_ms",
     "flood_wait_ms",
     "flood_order",
+    "key_share_pct",
     "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency",
     "throughput_probing_min_concurrency",

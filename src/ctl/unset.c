@@ -9,7 +9,11 @@
 #include "proto/opcode.h"
 #include "proto/status.h"
 
-#define PATHS_MAX 24 /* limits and the rest, each once */
+/* All that any of them can have, each once. */
+enum {
+    PATHS_MAX = HG_CTL_NODE_OPTIONS + HG_CTL_NODE_PARAMS + HG_CTL_UPSTREAM_PARAMS +
+                HG_CTL_BUCKET_PARAMS
+};
 
 struct paths {
     const char *path[PATHS_MAX];

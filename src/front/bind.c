@@ -78,6 +78,12 @@ static bool type_of(const struct hg_request *request, enum hg_hot_type *ret)
     return rule <= HG_HOT_RULE_POINT;
 }
 
+bool hg_bind_has_key(const struct hg_request *request, unsigned least)
+{
+    enum hg_hot_type type;
+    return request->key_len >= least && type_of(request, &type);
+}
+
 bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX],
                 struct hg_bindthrottle_key *ret)
 {

@@ -43,6 +43,9 @@ void hg_bind_undo(struct hg_request *request);
 HG_MUST_USE bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HOTKEY_KEY_MAX],
                             struct hg_bindthrottle_key *ret);
 
+/* Has it one key, of at least so many bytes? */
+bool hg_bind_has_key(const struct hg_request *request, unsigned least);
+
 /* An entry of an evicted key. */
 void hg_bind_make(struct hg_worker *worker, struct hg_lane *lane,
                   const struct hg_bindthrottle_key *key, uint64_t evicted);

@@ -58,6 +58,7 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 struct hg_gate_cell {
     uint64_t part; /* number of the worker's part (gate.h) whose lines they are in */
     struct hg_ticketline_tenant queues[HG_TICKET_KINDS];
+    struct hg_keyshare_tenant usual[HG_TICKET_KINDS]; /* what its requests take there */
 };
 
 /* One worker's part of a bucket; written by that worker only. */

@@ -90,11 +90,15 @@ static inline void leave_server(struct hg_gate_pass *pass, bool answered)
         note_delinquent(in->tally, held_us - slow_us);
         note_delinquent(of_tenant, held_us - slow_us);
     }
+    struct hg_keyshare_key *key = pass->key.key;
+    hg_keyshare_end(&in->keys, &pass->key, answered, worker->loop.now_us);
     pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
     pass->run.next->prev = pass->run.prev;
     pass->gate = NULL;
     hg_ticketline_give(&in->line, pass->place, held_us, answered, worker->loop.now_us);
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
+    if (HG_UNLIKELY(key != NULL && key->waiting > 0))
+        hg_gate_release(in, key);
 }
 
 void hg_gate_leave(struct hg_request *request, bool answered)
@@ -127,12 +131,14 @@ void hg_gate_end(struct hg_gate_pass *pass, bool answered)
         leave_server(pass, answered);
 }
 
-void hg_gate_on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+void hg_gate_on_strand(void *ctx, uint32_t server, uint64_t ticket, int change)
 {
     struct hg_gate_part *part = hg_gate_part(ctx, server);
     if (part == NULL)
         return; /* no memory: the slot is not counted; its end finds a part, or none again */
-    struct hg_gate_line *in = &part->lines[kind];
+    struct hg_gate_line *in = &part->lines[(ticket & 0xff) - 1];
+    hg_gate_make_room(in);
+    hg_keyshare_strand(&in->keys, (uint32_t)(ticket >> 8), change, in->worker->loop.now_us);
     if (change < 0 && atomic_load_explicit(&in->holder->stranded, memory_order_relaxed) <= 0)
         return;
     atomic_fetch_add_explicit(&in->holder->stranded, change, memory_order_relaxed);
@@ -220,10 +226,31 @@ void hg_gate_room_end(struct hg_request *request)
 
 /* ---- the way in ---- */
 
+/* Whose share of the line's tickets it takes from. Equal keys have equal ids on all workers. */
+static inline void set_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                           struct hg_ticketline_tenant *place, const struct hg_call *at)
+{
+    const struct hg_bucket *bucket = pass->request->lane->bucket;
+    if (pass->key.is_engaged || pass->key.is_parked)
+        return;
+    pass->key.id = at->key_hash ^ (uint32_t)((uintptr_t)bucket / HG_CACHE_LINE) * 0x9e3779b1u;
+    pass->key.of = hg_gate_usual_of(in, place);
+    pass->key_len = (uint32_t)at->key.len;
+}
+
 /* One ticket. `place`: the tenant's in that line. */
 static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line *in,
                                  struct hg_ticketline_tenant *place, enum hg_mode mode)
 {
+    bool free = in->part == NULL || hg_keyshare_is_free(&in->keys, pass->key.id);
+    if (!free && mode == HG_MODE_ENFORCE) {
+        struct hg_keyshare_key *key;
+        enum hg_keyshare_verdict verdict = hg_gate_ask_key(pass, in, &key);
+        if (verdict == HG_KEYSHARE_PARK)
+            return hg_gate_park(pass, in, place, key) ? HG_GATE_WAITS : HG_GATE_REFUSED;
+        if (verdict == HG_KEYSHARE_REFUSE)
+            return HG_GATE_REFUSED;
+    }
     if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
         hg_gate_have(pass, in, place);
         return HG_GATE_TAKEN;
@@ -266,6 +293,7 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
         return HG_GATE_REFUSED;
     }
     at->ticket = 0;
+    set_key(pass, in, place, at);
     if (pass->gate != NULL && pass->gate != in) {
         pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
         leave_server(pass, false);
@@ -274,7 +302,7 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
         return HG_GATE_TAKEN;
     enum hg_gate_verdict verdict = pass->gate == NULL ? take(pass, in, place, mode) : HG_GATE_TAKEN;
     if (verdict == HG_GATE_TAKEN)
-        at->ticket = (uint8_t)(1 + kinds[at->op]);
+        at->ticket = hg_gate_token((enum hg_ticket_kind)kinds[at->op], pass->key.id);
     return verdict;
 }
 
@@ -337,10 +365,14 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
     struct hg_gate_line *in = &part->lines[kinds[at->op]];
     struct hg_ticketline_tenant *place = hg_gate_place_of(in, request->lane);
     hg_gate_have_ingress(pass, ingress);
-    if (HG_UNLIKELY(place == NULL || in->line.count > 0 || !hg_ticket_try(&in->holder->ticket)))
+    if (HG_UNLIKELY(place == NULL))
+        return enter_slow(session, request, at, ret_waits);
+    set_key(pass, in, place, at);
+    if (HG_UNLIKELY(in->line.count > 0 || !hg_keyshare_is_free(&in->keys, pass->key.id) ||
+                    !hg_ticket_try(&in->holder->ticket)))
         return enter_slow(session, request, at, ret_waits);
     hg_gate_have_execution(pass, in, place);
-    at->ticket = (uint8_t)(1 + kinds[at->op]);
+    at->ticket = hg_gate_token((enum hg_ticket_kind)kinds[at->op], pass->key.id);
     return true;
 }
 
@@ -361,6 +393,7 @@ void hg_gates_close(struct hg_worker *worker)
     if (worker->ingress == NULL)
         return;
     hg_loop_timer_fini(&worker->line_timer);
+    hg_gate_line_fini(worker->ingress);
     free(worker->ingress);
     worker->ingress = NULL;
 }

@@ -17,6 +17,7 @@
 #ifndef HG_FRONT_GATE_H
 #define HG_FRONT_GATE_H
 
+#include "core/keyshare.h"
 #include "core/ticketline.h"
 #include "front/gatepass.h"
 #include "front/gateset.h"
@@ -30,8 +31,10 @@ struct hg_gate_line {
     bool serve_wanted;         /* a ticket may be there */
     struct hg_gate_part *part; /* NULL: ingress */
     struct hg_ticketline line;
+    struct hg_keyshare
+        keys; /* of the requests that have a ticket, or are in line; not of ingress */
     struct hg_worker *worker;
-    struct hg_list node; /* of the worker's, while somebody waits */
+    struct hg_list node; /* of the worker's, while somebody waits in it, or for a key's share */
 };
 
 /* A worker's part of one server's tickets. */
@@ -98,7 +101,7 @@ struct hg_gate_part *hg_gate_part(struct hg_instance *instance, uint32_t server)
 /* The instance goes: it leads to no parts any more. */
 void hg_gate_forget(struct hg_instance *instance);
 /* What hg_store.on_strand wants; ctx: the instance. */
-void hg_gate_on_strand(void *ctx, uint32_t server, unsigned kind, int change);
+void hg_gate_on_strand(void *ctx, uint32_t server, uint64_t ticket, int change);
 /* What hg_store.on_move wants: the ticket of the server that sent the call away is given back, and
    one of the other taken, though there be none: what is under way does not wait again. */
 void hg_gate_on_move(void *ctx, void *pass, uint32_t server);

@@ -9,9 +9,21 @@
 
 void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
                        struct hg_gate_holder *holder, struct hg_gate_part *part);
+void hg_gate_line_fini(struct hg_gate_line *in);
 /* It gets in line, unless that is in vain. True: it waits; false: it was refused. */
 HG_MUST_USE bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
                               struct hg_ticketline_tenant *place);
+/* It waits for its key's share, after PARK. True: it waits; false: it was refused. */
+HG_MUST_USE bool hg_gate_park(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                              struct hg_ticketline_tenant *place, struct hg_keyshare_key *key);
+/* It was in line, and its turn has come, but its key has its share meanwhile. */
+void hg_gate_park_again(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                        struct hg_keyshare_key *key);
+/* It waits for its key's share no longer, but for a ticket. */
+void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in);
+/* It is refused, as its key has its share. */
+void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                        uint64_t retry_us);
 /* Takes it out of its line, for other reasons than its turn. */
 void hg_gate_leave_line(struct hg_gate_pass *pass);
 /* Who waits gets what is there, as core/ticket.h wants it. */
@@ -21,7 +33,28 @@ void hg_gate_publish_line(struct hg_gate_line *in);
 /* While somebody waits: serves all lines of the worker. */
 void hg_gate_on_line_timer(struct hg_timer *timer);
 
+/* ---- shares of keys (gate_key.c) ---- */
+
+/* May the request, which is neither in line nor has a ticket, take one? `ret_key` for
+   hg_gate_park. What is refused was told. */
+enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                         struct hg_keyshare_key **ret_key);
+/* A key may need a record. */
+void hg_gate_make_room(struct hg_gate_line *in);
+/* May it start, whose turn it is? Else it is parked, and waits on. */
+HG_MUST_USE bool hg_gate_may_start(struct hg_gate_pass *pass, struct hg_gate_line *in);
+/* One of the key's has ended: those that wait for its share go on as far as they may. */
+void hg_gate_release(struct hg_gate_line *in, struct hg_keyshare_key *key);
+/* While somebody waits, and every 50 ms: what the shares are, and who may go on. */
+void hg_gate_tick_keys(struct hg_gate_line *in);
+
 /* ---- tickets (gate.c) ---- */
+
+/* The ticket as stores know it: its kind, and the key that it was given to. */
+static inline uint64_t hg_gate_token(enum hg_ticket_kind kind, uint32_t key)
+{
+    return (uint64_t)key << 8 | (1u + kind);
+}
 
 /* Somebody is to be poked, perhaps the caller's own worker. */
 void hg_gate_wake_slow(struct hg_gate_line *in, uint32_t worker);
@@ -46,6 +79,9 @@ static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_g
     hg_counter_add(&in->tally->started, 1);
     hg_counter_add(&pass->request->lane->tallies[place].started, 1);
     hg_list_append(&in->part->running, &pass->run);
+    if (!pass->key.is_engaged)
+        hg_keyshare_engage(&in->keys, &pass->key);
+    hg_keyshare_start(&in->keys, &pass->key, pass->ticket_us);
 }
 
 static inline void hg_gate_have(struct hg_gate_pass *pass, struct hg_gate_line *in,
@@ -69,6 +105,15 @@ static inline struct hg_ticketline_tenant *hg_gate_place_of(const struct hg_gate
     if (HG_UNLIKELY(cell == NULL || cell->part != in->part->number))
         cell = hg_gate_cell_slow(lane, in->part);
     return cell != NULL ? &cell->queues[in->place - HG_GATE_READ] : NULL;
+}
+
+/* Its tenant's place among those whose keys have shares of the line's tickets. */
+static inline struct hg_keyshare_tenant *hg_gate_usual_of(const struct hg_gate_line *in,
+                                                          struct hg_ticketline_tenant *place)
+{
+    unsigned kind = in->place - HG_GATE_READ;
+    struct hg_gate_cell *cell = HG_CONTAINER_OF(place - kind, struct hg_gate_cell, queues);
+    return &cell->usual[kind];
 }
 
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)

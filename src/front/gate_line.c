@@ -1,6 +1,7 @@
 // gate_line - requests that wait for a ticket, worker's side
 // SPDX-License-Identifier: BSD-3-Clause
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/probe_point.h"
@@ -15,13 +16,22 @@
 void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
                        struct hg_gate_holder *holder, struct hg_gate_part *part)
 {
+    struct hg_gate_worker *of = &holder->workers[worker->index];
     hg_list_init(&in->node);
     in->worker = worker;
     in->holder = holder;
     in->place = holder->place;
-    in->tally = &holder->workers[worker->index].tally;
+    in->tally = &of->tally;
     in->part = part;
     hg_ticketline_init(&in->line);
+    hg_keyshare_init(&in->keys, &of->keys);
+}
+
+void hg_gate_line_fini(struct hg_gate_line *in)
+{
+    struct hg_keyshare_key *key;
+    while ((key = hg_keyshare_take_record(&in->keys)) != NULL)
+        free(key);
 }
 
 /* ---- refusals ---- */
@@ -49,7 +59,7 @@ static void server_member(const struct hg_gate_line *in, char *text, size_t byte
         snprintf(text, bytes, ",\"server\":\"%.80s\"", server);
 }
 
-/* `retry_ms`: of a FLOOD. */
+/* `retry_ms`: of a FLOOD or KEY. */
 static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
                               const struct hg_bucket *bucket, const struct hg_gate_line *in,
                               unsigned retry_ms)
@@ -63,15 +73,21 @@ static struct hg_span explain(struct hg_words *words, const struct hg_words_key 
                  "tenant '%s' asks for more than can be served in time by a %s ticket of %s; try "
                  "again in %u ms",
                  bucket->name, place, of, retry_ms);
+    else if (key->kind == HG_WORDS_KEY)
+        snprintf(text, sizeof text,
+                 "requests for this key take long, and it has its share of the %s tickets of %s; "
+                 "try again in %u ms",
+                 place, of, retry_ms);
     else
         snprintf(text, sizeof text,
                  key->kind == HG_WORDS_LATE ? "no %s ticket of %s became free in time"
                                             : "too many requests wait for a %s ticket of %s",
                  place, of);
-    if (key->kind == HG_WORDS_FLOOD)
+    if (key->kind == HG_WORDS_FLOOD || key->kind == HG_WORDS_KEY)
         snprintf(members, sizeof members,
-                 "\"limit\":\"tenant_line\",\"tenant\":\"%s\"%s,\"retry_after_ms\":%u",
-                 bucket->name, server, retry_ms);
+                 "\"limit\":\"%s\",\"tenant\":\"%s\"%s,\"retry_after_ms\":%u",
+                 key->kind == HG_WORDS_KEY ? "key_share" : "tenant_line", bucket->name, server,
+                 retry_ms);
     else
         snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s", place,
                  bucket->name, server);
@@ -87,24 +103,38 @@ static unsigned retry_class(uint64_t us)
     return class;
 }
 
-/* `predicted_us`: of a FLOOD, the wait that it would have had. */
+static struct hg_refusal refusal_of(enum hg_words_kind why)
+{
+    switch (why) {
+    case HG_WORDS_FULL:
+        return (struct hg_refusal){HG_STATUS_QUEUE_FULL, HG_OUTCOME_QUEUE_FULL, NULL, HG_SPAN_NONE,
+                                   HG_SPAN_NONE};
+    case HG_WORDS_KEY:
+        return (struct hg_refusal){HG_STATUS_BIND_THROTTLE, HG_OUTCOME_KEY_SHARE, NULL,
+                                   HG_SPAN_NONE, HG_SPAN_NONE};
+    default:
+        return (struct hg_refusal){HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT, NULL,
+                                   HG_SPAN_NONE, HG_SPAN_NONE};
+    }
+}
+
+/* `predicted_us`: of a FLOOD or KEY, the wait that it would have had. */
 static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, enum hg_words_kind why,
                    uint64_t predicted_us)
 {
     struct hg_request *request = pass->request;
     struct hg_words *words = &request->session->worker->words;
     const struct hg_bucket *bucket = request->lane->bucket;
-    unsigned class = why == HG_WORDS_FLOOD ? retry_class(predicted_us) : 0;
+    bool timed = why == HG_WORDS_FLOOD || why == HG_WORDS_KEY;
+    unsigned class = timed ? retry_class(predicted_us) : 0;
     const struct hg_words_key key = {.of = bucket,
                                      .kind = (uint8_t)why,
                                      .json = pass == &request->pass &&
                                              (request->features & HG_FEATURE_JSON) != 0,
                                      .number = (uint16_t)((unsigned)in->place | class << 8),
                                      .other = in->part != NULL ? (uint32_t)in->part->number : 0};
-    bool full = why == HG_WORDS_FULL;
-    struct hg_refusal refusal = {full ? HG_STATUS_QUEUE_FULL : HG_STATUS_QUEUE_TIMEOUT,
-                                 full ? HG_OUTCOME_QUEUE_FULL : HG_OUTCOME_QUEUE_TIMEOUT, NULL,
-                                 HG_SPAN_NONE, hg_words_find(words, &key)};
+    struct hg_refusal refusal = refusal_of(why);
+    refusal.verbatim = hg_words_find(words, &key);
     if (refusal.verbatim.len == 0)
         refusal.verbatim = explain(words, &key, bucket, in, 1u << class);
     pass->owner->on_refused(pass, &refusal);
@@ -115,6 +145,12 @@ static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, enu
 static struct hg_gate_pass *pass_of(struct hg_ticketline_waiter *waiter)
 {
     return HG_CONTAINER_OF(waiter, struct hg_gate_pass, waiter);
+}
+
+void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in, uint64_t retry_us)
+{
+    hg_counter_add(&pass->request->lane->key_share_refused, 1);
+    refuse(pass, in, HG_WORDS_KEY, retry_us);
 }
 
 /* It waits no longer, whatever becomes of it. */
@@ -128,6 +164,11 @@ static void count_out(struct hg_gate_pass *pass)
     pass->in_line = NULL;
     if (pass == &request->pass)
         request->queue_us += waited_us;
+    if (pass->key.is_parked) {
+        hg_keyshare_unpark(&in->keys, &pass->key);
+        atomic_fetch_sub_explicit(&in->holder->parked, 1, memory_order_relaxed);
+        return;
+    }
     atomic_fetch_sub_explicit(&in->holder->waiting, 1, memory_order_relaxed);
     if (in->part != NULL)
         hg_gateshare_backlog(in->part->share, -1, now_us);
@@ -147,8 +188,17 @@ static void note_late(struct hg_gate_line *in)
 
 static void count_canceled(struct hg_gate_line *in, const struct hg_gate_pass *pass)
 {
+    if (pass->key.is_parked)
+        return;
     hg_counter_add(&in->tally->canceled, 1);
     hg_counter_add(&pass->request->lane->tallies[in->place].canceled, 1);
+}
+
+/* It is in line no more, and has no ticket: it takes no part of its key's share. */
+static void disengage(struct hg_gate_line *in, struct hg_gate_pass *pass)
+{
+    if (in->part != NULL && pass->key.is_engaged)
+        hg_keyshare_end(&in->keys, &pass->key, false, in->worker->loop.now_us);
 }
 
 /* It is out of the line and has a ticket: it goes on. */
@@ -181,12 +231,21 @@ static struct hg_ticketline_conf conf_of(const struct hg_gate_line *in)
     };
 }
 
-/* The next in turn has a ticket. */
+/* The next in turn has a ticket, unless its key has its share meanwhile; or the ticket goes back,
+   when that holds for all. */
 static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf)
 {
     uint64_t now_us = in->worker->loop.now_us;
-    struct hg_ticketline_waiter *waiter = hg_ticketline_pop(&in->line, conf, now_us);
-    struct hg_gate_pass *pass = pass_of(waiter);
+    struct hg_ticketline_waiter *waiter;
+    struct hg_gate_pass *pass;
+    do {
+        waiter = hg_ticketline_pop(&in->line, conf, now_us);
+        if (waiter == NULL) {
+            hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
+            return;
+        }
+        pass = pass_of(waiter);
+    } while (in->part != NULL && !hg_gate_may_start(pass, in));
     hg_hist_record(&in->holder->waits[in->worker->index],
                    now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
     let_go(in, pass, pass->place);
@@ -194,7 +253,8 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
 
 static void leave_empty(struct hg_gate_line *in)
 {
-    hg_list_remove(&in->node);
+    if (in->line.parked == 0)
+        hg_list_remove(&in->node);
     hg_gate_wake(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
 
@@ -203,8 +263,14 @@ static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline
     struct hg_ticketline_waiter *waiter;
     while ((waiter = hg_ticketline_expire(&in->line, conf, in->worker->loop.now_us)) != NULL) {
         struct hg_gate_pass *pass = pass_of(waiter);
+        bool parked = pass->key.is_parked;
         count_canceled(in, pass);
         count_out(pass);
+        disengage(in, pass);
+        if (parked) {
+            hg_gate_refuse_key(pass, in, conf->queue_timeout_us);
+            continue;
+        }
         note_late(in);
         refuse(pass, in, HG_WORDS_LATE, 0);
     }
@@ -235,6 +301,8 @@ void hg_gates_serve(struct hg_worker *worker)
 void hg_gate_publish_line(struct hg_gate_line *in)
 {
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
+    if (in->part != NULL)
+        hg_gate_tick_keys(in);
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
     hg_counter_set(&shown->overloaded,
@@ -269,7 +337,9 @@ static bool is_gone(const struct hg_request *request)
 static bool is_full(struct hg_gate_holder *holder)
 {
     int64_t most = (int64_t)atomic_load_explicit(&holder->max_waiting, memory_order_relaxed);
-    return atomic_load_explicit(&holder->waiting, memory_order_relaxed) >= most;
+    return atomic_load_explicit(&holder->waiting, memory_order_relaxed) +
+               atomic_load_explicit(&holder->parked, memory_order_relaxed) >=
+           most;
 }
 
 /* Sets its waiter: when it began to wait, and until when it may, over all lines that it has been
@@ -293,6 +363,16 @@ static bool may_wait(struct hg_gate_pass *pass, const struct hg_gate_line *in,
     return !is_gone(request) && waiter->deadline_us > now_us;
 }
 
+/* Somebody waits in the line, or for a key's share. */
+static void look_after(struct hg_gate_line *in)
+{
+    struct hg_worker *worker = in->worker;
+    if (hg_list_empty(&in->node))
+        hg_list_append(&worker->lines_waiting, &in->node);
+    if (!worker->line_timer_armed)
+        arm(worker);
+}
+
 static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
                  struct hg_ticketline_tenant *place)
 {
@@ -304,28 +384,92 @@ static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
     pass->place = place;
     hg_ticketline_push(&in->line, place, &pass->waiter, now_us);
     atomic_fetch_add_explicit(&in->holder->waiting, 1, memory_order_relaxed);
-    if (in->part != NULL)
+    if (in->part != NULL) {
         hg_gateshare_backlog(in->part->share, 1, now_us);
+        hg_keyshare_engage(&in->keys, &pass->key);
+    }
     hg_counter_add(&in->tally->added, 1);
     hg_counter_add(&pass->request->lane->tallies[in->place].added, 1);
-    if (hg_list_empty(&in->node))
-        hg_list_append(&worker->lines_waiting, &in->node);
-    if (!worker->line_timer_armed)
-        arm(worker);
+    look_after(in);
 }
+
+/* A request's session waits, too; the items of a batch wait by themselves. */
+static void hold_session(struct hg_gate_pass *pass)
+{
+    if (pass != &pass->request->pass)
+        return;
+    pass->request->session->waiting = pass->request;
+    pass->request->session->wait = HG_WAIT_TICKET;
+}
+
+static bool refuse_full(struct hg_gate_pass *pass, struct hg_gate_line *in)
+{
+    if (!is_full(in->holder))
+        return false;
+    hg_counter_add(&in->tally->overflows, 1);
+    hg_counter_add(&pass->request->lane->tallies[in->place].overflows, 1);
+    refuse(pass, in, HG_WORDS_FULL, 0);
+    return true;
+}
+
+/* ---- for a key's share ---- */
+
+static void park(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                 struct hg_ticketline_tenant *place, struct hg_keyshare_key *key)
+{
+    pass->request->seen |= HG_SEEN_TICKET_WAITED;
+    pass->in_line = in;
+    pass->place = place;
+    hg_ticketline_park(&in->line, place, &pass->waiter);
+    hg_keyshare_park(&in->keys, &pass->key, key, in->worker->loop.now_us);
+    atomic_fetch_add_explicit(&in->holder->parked, 1, memory_order_relaxed);
+    hg_counter_add(&pass->request->lane->key_share_waited, 1);
+    look_after(in);
+}
+
+bool hg_gate_park(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                  struct hg_ticketline_tenant *place, struct hg_keyshare_key *key)
+{
+    const struct hg_ticketline_conf conf = conf_of(in);
+    if (refuse_full(pass, in))
+        return false;
+    if (!may_wait(pass, in, &conf)) {
+        hg_gate_refuse_key(pass, in, conf.queue_timeout_us);
+        return false;
+    }
+    hold_session(pass);
+    park(pass, in, place, key);
+    return true;
+}
+
+/* It was in line. */
+void hg_gate_park_again(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                        struct hg_keyshare_key *key)
+{
+    uint64_t wait_us = pass->wait_us;
+    count_out(pass);
+    disengage(in, pass);
+    pass->wait_us = wait_us;
+    park(pass, in, pass->place, key);
+}
+
+void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in)
+{
+    hg_ticketline_remove(&in->line, &pass->waiter, in->worker->loop.now_us);
+    count_out(pass);
+    pass->wait_us = in->worker->loop.now_us;
+    push(pass, in, pass->place);
+}
+
+/* ---- for a ticket ---- */
 
 bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
                   struct hg_ticketline_tenant *place)
 {
-    struct hg_lane *lane = pass->request->lane;
     const struct hg_ticketline_conf conf = conf_of(in);
     uint64_t now_us = in->worker->loop.now_us;
-    if (is_full(in->holder)) {
-        hg_counter_add(&in->tally->overflows, 1);
-        hg_counter_add(&lane->tallies[in->place].overflows, 1);
-        refuse(pass, in, HG_WORDS_FULL, 0);
+    if (refuse_full(pass, in))
         return false;
-    }
     struct hg_ticketline_admission admission = {HG_TICKETLINE_OLD, 0};
     if (may_wait(pass, in, &conf))
         admission = hg_ticketline_admit(&in->line, place, &conf, &pass->waiter, now_us);
@@ -336,10 +480,7 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
         refuse(pass, in, floods ? HG_WORDS_FLOOD : HG_WORDS_LATE, admission.predicted_us);
         return false;
     }
-    if (pass == &pass->request->pass) {
-        pass->request->session->waiting = pass->request;
-        pass->request->session->wait = HG_WAIT_TICKET;
-    }
+    hold_session(pass);
     push(pass, in, place);
     if (hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in, &conf); /* perhaps to another one, whose turn it is */
@@ -354,6 +495,7 @@ void hg_gate_leave_line(struct hg_gate_pass *pass)
     hg_ticketline_remove(&in->line, &pass->waiter, in->worker->loop.now_us);
     count_canceled(in, pass);
     count_out(pass);
+    disengage(in, pass);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -395,6 +537,7 @@ static void let_out(struct hg_gate_pass *pass, bool with_ticket)
         let_go(in, pass, pass->place);
     } else {
         count_out(pass);
+        disengage(in, pass);
         pass->owner->on_turn(pass);
     }
     if (in->line.count == 0)
@@ -409,21 +552,55 @@ static void let_all_out(struct hg_ticketline_tenant *tenant, bool with_ticket)
                 with_ticket);
 }
 
+/* Does it wait for what has gone: the tenant needs no ticket any more (*ret_free), or its
+   upstream's servers are others? */
+static bool is_outdated(const struct hg_worker *worker, const struct hg_lane *lane, bool *ret_free)
+{
+    const struct hg_upstream *upstream = lane->bucket->upstream;
+    *ret_free =
+        atomic_load_explicit(&lane->bucket->ticket_mode, memory_order_relaxed) != HG_MODE_ENFORCE;
+    return *ret_free || (upstream != NULL && worker->instances[upstream->slot] == NULL);
+}
+
+/* Those of them that wait for a key's share. */
+static void let_parked_out(struct hg_gate_line *in)
+{
+    struct hg_list outdated; /* letting one out may change the records */
+    bool free;
+    hg_list_init(&outdated);
+    for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;)
+        HG_LIST_EACH(node, &key->parked)
+        {
+            struct hg_gate_pass *pass = HG_CONTAINER_OF(node, struct hg_gate_pass, key.node);
+            if (is_outdated(in->worker, pass->request->lane, &free))
+                hg_list_append(&outdated, &pass->run); /* it has no ticket */
+        }
+    for (struct hg_list *node; (node = hg_list_first(&outdated)) != NULL;) {
+        struct hg_gate_pass *pass = HG_CONTAINER_OF(node, struct hg_gate_pass, run);
+        hg_list_remove(node);
+        (void)is_outdated(in->worker, pass->request->lane, &free);
+        let_out(pass, free);
+    }
+}
+
 void hg_gates_adopt(struct hg_worker *worker)
 {
     bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
     HG_LIST_EACH(node, &worker->lanes_used)
     {
         struct hg_lane *lane = HG_CONTAINER_OF(node, struct hg_lane, used);
-        const struct hg_upstream *upstream = lane->bucket->upstream;
-        bool free = atomic_load_explicit(&lane->bucket->ticket_mode, memory_order_relaxed) !=
-                    HG_MODE_ENFORCE;
-        bool old = upstream != NULL && worker->instances[upstream->slot] == NULL;
+        bool free, outdated = is_outdated(worker, lane, &free);
         if (free || !ingress)
             let_all_out(&lane->ingress, true);
-        for (unsigned i = 0; (free || old) && i < lane->cell_count; i++)
+        for (unsigned i = 0; outdated && i < lane->cell_count; i++)
             for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
                 if (lane->cells[i] != NULL)
                     let_all_out(&lane->cells[i]->queues[kind], free);
+    }
+    HG_LIST_EACH(node, &worker->lines_waiting)
+    {
+        struct hg_gate_line *in = HG_CONTAINER_OF(node, struct hg_gate_line, node);
+        if (in->line.parked > 0)
+            let_parked_out(in);
     }
 }

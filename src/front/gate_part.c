@@ -22,6 +22,15 @@ static struct hg_gate_part *find_part(struct hg_gate *gate, const struct hg_gate
     return NULL;
 }
 
+static void free_part(struct hg_gate_part *part)
+{
+    hg_list_remove(&part->node);
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        hg_gate_line_fini(&part->lines[kind]);
+    hg_gateset_give(part->gate->set, part->share);
+    free(part);
+}
+
 static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
 {
     struct hg_worker *worker = gate->worker;
@@ -57,8 +66,10 @@ struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gat
     if (cell == NULL || cell->part == part->number)
         return cell;
     /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         hg_ticketline_tenant_init(&cell->queues[kind]);
+        cell->usual[kind].usual_us = 0;
+    }
     cell->part = part->number;
     return cell;
 }
@@ -93,15 +104,10 @@ struct hg_gate_part *hg_gate_part(struct hg_instance *instance, uint32_t server)
 
 static bool is_in_use(const struct hg_gate_part *part)
 {
-    return !hg_list_empty(&part->running) || part->lines[HG_TICKET_READ].line.count > 0 ||
-           part->lines[HG_TICKET_WRITE].line.count > 0;
-}
-
-static void free_part(struct hg_gate_part *part)
-{
-    hg_list_remove(&part->node);
-    hg_gateset_give(part->gate->set, part->share);
-    free(part);
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        if (part->lines[kind].line.count > 0 || part->lines[kind].line.parked > 0)
+            return true;
+    return !hg_list_empty(&part->running);
 }
 
 void hg_gate_forget(struct hg_instance *instance)

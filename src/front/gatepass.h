@@ -7,6 +7,7 @@
 #define HG_FRONT_GATEPASS_H
 
 #include "base/list.h"
+#include "core/keyshare.h"
 #include "core/ticketline.h"
 
 struct hg_gate_line;
@@ -37,11 +38,13 @@ struct hg_gate_pass {
     struct hg_gate_line *gate;          /* whose execution ticket it has */
     struct hg_ticketline_tenant *place; /* its tenant's place in that line */
     struct hg_list run;                 /* in its part's list, while it has an execution ticket */
+    struct hg_keyshare_part key;        /* of its key's share of that line's tickets */
     uint64_t ticket_us;                 /* has that since */
     uint64_t ingress_us;                /* has its ingress ticket since */
     uint64_t wait_us;                   /* waits since, in this line */
     uint64_t since_us;                  /* waits since, in all lines of servers; 0: it never did */
     uint8_t tickets;                    /* HG_TICKETS_* */
+    uint32_t key_len;                   /* of the key that its call names */
 };
 
 /* For a new request, or row call. */
@@ -52,6 +55,8 @@ static inline void hg_gate_pass_init(struct hg_gate_pass *pass, struct hg_reques
     pass->owner = owner;
     pass->in_line = pass->gate = NULL;
     pass->since_us = 0;
+    pass->key.key = NULL;
+    pass->key.is_engaged = pass->key.is_parked = false;
     pass->tickets = 0;
 }
 

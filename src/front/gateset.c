@@ -72,6 +72,7 @@ static void set_lines(struct hg_gateshare *share, const struct hg_gateset_conf *
         atomic_store(&holder->queue_timeout_us, conf->queue_timeout_us);
         atomic_store(&holder->flood_wait_us, conf->flood_wait_us);
         atomic_store(&holder->flood_newest, conf->flood_newest);
+        atomic_store(&holder->key_share_pct, conf->key_share_pct);
     }
 }
 

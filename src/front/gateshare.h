@@ -11,6 +11,7 @@
 
 #include "base/counter.h"
 #include "base/hist.h"
+#include "core/keyshare.h"
 #include "core/probe.h"
 #include "core/ticket.h"
 
@@ -36,17 +37,22 @@ struct hg_gate_worker {
     hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
     hg_counter overloaded;   /* 1: some tenant floods its line */
     hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
+    hg_counter usual_us;     /* median of what requests take there; 0: not known */
+    hg_counter answered_us;  /* when one was last answered */
+    struct hg_keyshare_counts keys; /* requests with a ticket, or in line for one, by key */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 struct hg_gate_holder {
     struct hg_ticket ticket;
     enum hg_gate_place place;
     _Atomic int64_t waiting;                 /* requests in line, of all workers */
+    _Atomic int64_t parked;                  /* requests that wait for their key's share */
     _Atomic int64_t stranded;                /* slots whose answer nobody waits for */
     _Atomic uint64_t max_waiting;            /* how many may be in line; 0: nobody waits */
     _Atomic uint64_t queue_timeout_us;       /* how long one may wait */
     _Atomic uint64_t flood_wait_us;          /* the same at first, of a tenant that floods, */
     _Atomic bool flood_newest;               /* and are its newest served first? */
+    _Atomic unsigned key_share_pct;          /* of the tickets in use, for one key; 100: no limit */
     _Atomic uint64_t grew_us;                /* when the size last grew; 0: never */
     uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step, */
     uint64_t seen_refused;                   /* and those that got no ticket */

@@ -30,6 +30,7 @@ libfront_a_SOURCES += src/front/gate.c
 libfront_a_SOURCES += src/front/gate.def
 libfront_a_SOURCES += src/front/gate.h
 libfront_a_SOURCES += src/front/gate_in.h
+libfront_a_SOURCES += src/front/gate_key.c
 libfront_a_SOURCES += src/front/gate_line.c
 libfront_a_SOURCES += src/front/gate_part.c
 libfront_a_SOURCES += src/front/gatepass.h

@@ -278,6 +278,7 @@ static bool enter(struct hg_session *session, struct hg_request *request, bool *
     struct hg_call at = {.op = request->call.op,
                          .prefix = hg_span(bucket->prefix, bucket->prefix_len),
                          .key = key_of(table, room),
+                         .key_hash = request->call.key_hash,
                          .ticket = request->call.ticket};
     bool enters = hg_gate_enter(session, request, &at, ret_waits);
     /* A request that was refused is gone. */

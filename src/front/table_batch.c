@@ -275,7 +275,8 @@ static void go_on(struct hg_table_slot *slot)
     enum hg_op op = hg_table_item_op(&table->msg, slot->index);
     struct hg_call at = {.op = op,
                          .prefix = hg_span(bucket->prefix, bucket->prefix_len),
-                         .key = hg_span(slot->key, slot->key_len)};
+                         .key = hg_span(slot->key, slot->key_len),
+                         .key_hash = slot->key_hash};
     const struct hg_table_act act = {op, hg_op_rows[op].writes, hg_table_apply_item, on_item};
     struct hg_store *store = hg_dispatch_store(table->worker, bucket, &why);
     if (store == NULL) {

@@ -130,7 +130,7 @@ HG_MUST_USE struct hg_table_slot *hg_table_row_slot(struct hg_table *table, stru
 /* Submits its call, under this ticket (of struct hg_call); counts its key as hot. Perhaps it is
    done, and the table gone, when this returns. */
 void hg_table_submit_row(struct hg_table_slot *slot, struct hg_store *store, struct hg_span row,
-                         uint8_t ticket, const struct hg_table_act *act);
+                         uint64_t ticket, const struct hg_table_act *act);
 /* Applies item `index` of the message. */
 void hg_table_apply_item(struct hg_row_call *call, const struct hg_row *old,
                          struct hg_row_outcome *ret);

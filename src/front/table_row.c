@@ -121,7 +121,7 @@ struct hg_table_slot *hg_table_row_slot(struct hg_table *table, struct hg_span r
 }
 
 void hg_table_submit_row(struct hg_table_slot *slot, struct hg_store *store, struct hg_span row,
-                         uint8_t ticket, const struct hg_table_act *act)
+                         uint64_t ticket, const struct hg_table_act *act)
 {
     struct hg_table *table = slot->table;
     struct hg_request *request = table->request;

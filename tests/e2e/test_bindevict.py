@@ -19,7 +19,7 @@ from overload_tools import check_breaker, fill, front, innocent_keys, stream
 TICKETS = 40
 INNOCENT_MS, CULPRIT_MS = 8, 400
 RATE = 300              # of all innocents together; they need RATE * INNOCENT_MS = 2.4 slots
-CONNECTIONS = 80        # of the culprits together: twice the tickets
+CONNECTIONS = 80        # of each culprit: twice the tickets
 PAUSE_S = 0.08          # a refused culprit asks again after so long: 1,000 attempts a second
 CALM_S = 2.0
 SETTLE_S = 2.0          # from the beginning of the backlog
@@ -89,8 +89,9 @@ class Scene:
 @contextlib.contextmanager
 def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pause_s=PAUSE_S,
           calm=True, store=None, **upstream):
-    """culprits: {name of the stream: key}."""
-    options = {"execution_control": "fixed", "read_tickets": TICKETS, "write_tickets": TICKETS}
+    """culprits: {name of the stream: key}. Keys have no share: else none would be evicted."""
+    options = {"execution_control": "fixed", "read_tickets": TICKETS, "write_tickets": TICKETS,
+               "key_share_pct": 100}
     options.update(upstream)
     row = dict({"name": tools.TENANT}, **(tenant or {}))
     slots = dict({"service_ms": INNOCENT_MS, "slots": 2 * TICKETS}, **(store or {}))
@@ -102,7 +103,7 @@ def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pa
                    Stream("past", [Client(backend.address) for _ in range(20)],
                           [b"past-headgate-%d" % n for n in range(10)], rate=100, make=put)]
         for name, key in culprits.items():
-            streams.append(stream(daemon, name, [key], CONNECTIONS // len(culprits), active=False,
+            streams.append(stream(daemon, name, [key], CONNECTIONS, active=False,
                                   pause_s=pause_s, make=make, user=user))
         with Load(*streams) as load:
             made = Scene(daemon, backend, load)

@@ -147,15 +147,19 @@ static void strand(struct fakestore *store, const struct hg_call *call)
 {
     if (!store->strands || call->ticket == 0)
         return;
-    store->stranded[call->ticket - 1]++;
+    unsigned kind = (unsigned)(call->ticket & 0xff) - 1;
+    assert(store->stranded[kind] < FAKESTORE_STRANDED);
+    store->tickets[kind][store->stranded[kind]++] = call->ticket;
     hg_store_strand(&store->store, server_of(&store->store, call), call->ticket, 1);
 }
 
 void fakestore_late_at(struct fakestore *store, unsigned kind, unsigned server)
 {
     assert(store->stranded[kind] > 0);
+    uint64_t ticket = store->tickets[kind][0];
     store->stranded[kind]--;
-    hg_store_strand(&store->store, server, (uint8_t)(kind + 1), -1);
+    memmove(store->tickets[kind], store->tickets[kind] + 1, store->stranded[kind] * sizeof ticket);
+    hg_store_strand(&store->store, server, ticket, -1);
 }
 
 void fakestore_late(struct fakestore *store, unsigned kind)

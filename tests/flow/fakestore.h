@@ -31,6 +31,8 @@ struct kept {
     bool waiting;
 };
 
+#define FAKESTORE_STRANDED 4096
+
 struct fakestore {
     struct hg_store store;
     struct hg_worker *worker;
@@ -44,7 +46,8 @@ struct fakestore {
     bool answers; /* at once, in submit: as on_submit says, or as fake_obey does */
     bool draining;
     bool strands;         /* a cancelled or timed-out call keeps its slot until fakestore_late */
-    unsigned stranded[2]; /* slots by kind of ticket */
+    unsigned stranded[2]; /* slots by kind of ticket, */
+    uint64_t tickets[2][FAKESTORE_STRANDED]; /* and whose they were, oldest first */
     unsigned submits, cancels, rooms, done;
     /* What to do with a call that has been taken; NULL: obey at once if `answers`, else keep. */
     void (*on_submit)(struct fakestore *store, struct kept *kept);

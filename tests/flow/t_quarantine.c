@@ -272,11 +272,11 @@ static void t_order(void **state)
 
 static int strands, stranded;
 
-static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, uint64_t ticket, int change)
 {
     (void)server;
     (void)ctx;
-    assert_int_equal(kind, READ - 1);
+    assert_int_equal(ticket, READ);
     strands += change > 0;
     stranded += change;
 }

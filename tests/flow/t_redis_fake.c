@@ -117,6 +117,7 @@ static void begin_scene(void)
     player_open();
     scene_init(&s, player.address);
     s.conf.max_reply_bytes = 65536;
+    s.conf.pool_max_connections = 1; /* the player plays one */
     s.conf.times.backend_timeout_ms = 2000;
     scene_start(&s);
 }

@@ -73,11 +73,11 @@ static uint32_t next_random(struct worker *worker)
     return (uint32_t)(worker->seed >> 33);
 }
 
-static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, uint64_t ticket, int change)
 {
     (void)server;
     struct crew *crew = ctx;
-    (void)kind;
+    (void)ticket;
     atomic_fetch_add_explicit(&crew->stranded, change, memory_order_relaxed);
     if (change > 0)
         atomic_fetch_add_explicit(&crew->strands, 1, memory_order_relaxed);

@@ -24,10 +24,11 @@ struct tally {
     int below;     /* times that more were free than had been stranded */
 };
 
-static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, uint64_t ticket, int change)
 {
     (void)server;
     struct tally *tally = ctx;
+    uint64_t kind = ticket - 1;
     assert_true(kind < KINDS);
     assert_true(change == 1 || change == -1);
     tally->held[kind] += change;
@@ -58,7 +59,7 @@ static int count_slots(struct solo *solo, uint32_t worker, unsigned kind)
     return n;
 }
 
-static enum hg_submit ask(struct solo *solo, struct note *note, const char *key, uint8_t ticket)
+static enum hg_submit ask(struct solo *solo, struct note *note, const char *key, uint64_t ticket)
 {
     note_init(note, solo->stores[0], ticket == WRITE ? HG_OP_SET : HG_OP_GET, key);
     note->call.ticket = ticket;

@@ -244,10 +244,11 @@ static void more_than_there_is_room_for(void **state)
 
 static int stranded[2], most_stranded[2];
 
-static void on_strand(void *ctx, uint32_t server, unsigned kind, int change)
+static void on_strand(void *ctx, uint32_t server, uint64_t ticket, int change)
 {
     (void)server;
     (void)ctx;
+    uint64_t kind = ticket - 1;
     stranded[kind] += change;
     assert_true(stranded[kind] >= 0);
     if (stranded[kind] > most_stranded[kind])

@@ -1,0 +1,277 @@
+// keyshare - how many tickets of a holder the requests for one key may have at a time
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   request ─► its chain (by hash) below the share: goes on            every request: O(1)
+//                 │ not
+//                 ▼
+//              its key's own count below the share, and few that are not proven: goes on
+//                 │ not
+//                 ▼
+//              no other key is active, or the key is proven: goes on
+//                 │ not
+//                 ▼
+//              parked until one of the key's requests ends, or refused
+//
+// The share binds before anything queues. It is `pct` percent of the tickets that are in use on
+// average (two seconds), of at most all that there are, and 2 at least; a worker has its part.
+//
+// A key is proven if one of its requests was answered fast within the last second, and the oldest
+// under way is not overdue. Fast and overdue mean four usual services, and 20 ms at least. The
+// usual service is the median of those requests whose key nobody keeps an eye on. So of a burst for
+// a new key two go. When they come back in time all others follow, one service later; else the
+// share is all that the key has. Overdue is what was under way for that long when the store last
+// answered anything: while it answers nothing it is slow, and no key is.
+//
+// Keys that are not proven have half of the tickets in use together, and 2 at least; but a key
+// whose last answer was not slow may have one in any case. A key whose last two answers were slow,
+// or which has two requests under way and is overdue, is dear: what would have to wait for its
+// share longer than it may, or behind four times the share, is refused at once.
+//
+// Requests that hold a ticket or wait for one are engaged. An eye is kept on a key (it has a
+// record) from its second one on where requests take more than a millisecond, else from when they
+// reach the share, until none is left and a second has passed.
+// A slot that is stranded (front/gate.h) counts as engaged and under way.
+//
+// Pure; the memory is the caller's. Belongs to its worker's thread; the counts of chains may be
+// read by other workers. Times come from one clock that never goes back.
+#ifndef HG_CORE_KEYSHARE_H
+#define HG_CORE_KEYSHARE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/list.h"
+
+#define HG_KEYSHARE_CHAINS  128
+#define HG_KEYSHARE_FAST_US 20000 /* an answer is fast in any case that took no longer */
+#define HG_KEYSHARE_LAST_US                                                                        \
+    1000000                    /* a fast answer proves a key for so long; an idle record lasts */
+#define HG_KEYSHARE_MOST  1024 /* records, from which on idle ones go at once */
+#define HG_KEYSHARE_LEAST 2    /* tickets that a key may have in any case */
+#define HG_KEYSHARE_NAME  64   /* bytes */
+
+/* Engaged requests by chain, of one worker. */
+struct hg_keyshare_counts {
+    _Atomic uint32_t of[HG_KEYSHARE_CHAINS];
+};
+
+/* What a tenant's requests usually take; zeroed at first. */
+struct hg_keyshare_tenant {
+    uint32_t usual_us; /* 0: not known */
+};
+
+struct hg_keyshare_key;
+
+/* A request's part, engaged or parked. */
+struct hg_keyshare_part {
+    struct hg_list node;         /* in its chain, or in a list of its key */
+    struct hg_keyshare_key *key; /* NULL: it has no record */
+    struct hg_keyshare_tenant *of;
+    uint64_t since_us; /* has a ticket since; 0: it has none */
+    uint32_t id;       /* of its key: any good hash, the same on all workers */
+    bool is_engaged, is_parked;
+};
+
+/* A key that an eye is kept on. */
+struct hg_keyshare_key {
+    struct hg_keyshare_key *next; /* in its chain */
+    uint32_t id;
+    struct hg_keyshare_tenant *of;  /* of the last one that asked */
+    struct hg_list running;         /* parts with a ticket, oldest first */
+    struct hg_list lined;           /* parts that wait for one */
+    struct hg_list parked;          /* oldest first */
+    uint32_t out, engaged, waiting; /* parts running; and lined or stranded, too; parked */
+    uint32_t stranded;
+    uint32_t started, started_before; /* tickets in this second, and in the one before */
+    uint32_t slow;                    /* slow answers in a row */
+    uint32_t service_us;              /* mean of its services lately */
+    bool is_unproven;                 /* counted so */
+    uint64_t fast_us;                 /* last fast answer; 0: none */
+    uint64_t used_us;                 /* last time that anything happened */
+    uint64_t held_us;                 /* since when its share has bound; 0: it has not */
+    uint64_t refused_us;              /* last time that it made one wait or refused one */
+    uint64_t refused;                 /* since held_us: at once, or as their time was over */
+    bool is_told;     /* the user's: it has said that the share binds; the record stays until it is
+                         false */
+    uint8_t name_len; /* the user's, of: */
+    char name[HG_KEYSHARE_NAME];
+};
+
+struct hg_keyshare_chain {
+    struct hg_list parts; /* engaged, of keys without a record */
+    struct hg_keyshare_key *keys;
+};
+
+/* What the worker knows of the holder; set by hg_keyshare_tick. */
+struct hg_keyshare_view {
+    uint64_t now_us;
+    uint32_t pct;         /* 100 and more: keys have no share */
+    uint32_t size;        /* tickets, of all workers */
+    uint32_t out;         /* that are given away */
+    uint32_t workers;     /* that ask for them */
+    uint64_t started;     /* tickets that were ever given, by all workers */
+    uint64_t usual_us;    /* usual service on other workers; 0: not known */
+    uint64_t answered_us; /* last answer on other workers */
+    uint64_t timeout_us;  /* how long a request may wait */
+};
+
+struct hg_keyshare {
+    uint32_t watch;          /* engaged requests of a chain below which nothing else is looked at */
+    uint32_t share;          /* of a key, on all workers */
+    uint32_t unproven_share; /* of all keys that are not proven, of this worker */
+    uint32_t usual_us;       /* of all tenants; 0: not known */
+    struct hg_keyshare_counts *counts;
+    struct hg_keyshare_chain chains[HG_KEYSHARE_CHAINS];
+    struct hg_keyshare_key *spare; /* records for new keys */
+    struct hg_keyshare_view view;
+    double mean_out;
+    uint64_t second_us;         /* beginning of this second */
+    uint64_t second_started;    /* view.started then, */
+    uint64_t started_before;    /* and how many in the second before */
+    uint32_t key_count, parked; /* records; parts */
+    uint32_t unproven_out;      /* tickets of keys that are not proven */
+};
+
+/* The counts are the caller's, zeroed. Keys have no share before the first hg_keyshare_tick. */
+void hg_keyshare_init(struct hg_keyshare *ks, struct hg_keyshare_counts *counts);
+/* Memory for one more record, to be given while there is none to spare: a key without a record has
+   no share. It is the keyshare's until hg_keyshare_take_record gives it back. */
+static inline void hg_keyshare_give_room(struct hg_keyshare *ks, struct hg_keyshare_key *key)
+{
+    key->next = ks->spare;
+    ks->spare = key;
+}
+/* One record less, a spare one first; NULL: there is none. Those in use only when nobody is engaged
+   or parked any more. */
+struct hg_keyshare_key *hg_keyshare_take_record(struct hg_keyshare *ks);
+/* What is known of the holder, every 10 to 100 ms. */
+void hg_keyshare_tick(struct hg_keyshare *ks, const struct hg_keyshare_view *view);
+
+/* ---- a request ---- */
+
+static inline uint32_t hg_keyshare_chain_of(uint32_t id)
+{
+    return id % HG_KEYSHARE_CHAINS;
+}
+
+static inline uint32_t hg_keyshare_count(const struct hg_keyshare_counts *counts, uint32_t id)
+{
+    return atomic_load_explicit(
+        &((struct hg_keyshare_counts *)(uintptr_t)counts)->of[hg_keyshare_chain_of(id)],
+        memory_order_relaxed);
+}
+
+/* May it go on without more ado? */
+static inline bool hg_keyshare_is_free(const struct hg_keyshare *ks, uint32_t id)
+{
+    return hg_keyshare_count(ks->counts, id) < ks->watch;
+}
+
+enum hg_keyshare_verdict { HG_KEYSHARE_GO, HG_KEYSHARE_PARK, HG_KEYSHARE_REFUSE };
+
+struct hg_keyshare_asks {
+    uint32_t id;
+    struct hg_keyshare_tenant *of;
+    uint32_t elsewhere;   /* engaged requests of its chain on other workers */
+    uint64_t answered_us; /* when this worker's line last had an answer */
+    uint64_t now_us;
+};
+
+/* One that is neither engaged nor parked. *ret_key: its record, for what follows; NULL: none. */
+enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
+                                         const struct hg_keyshare_asks *asks,
+                                         struct hg_keyshare_key **ret_key);
+/* May one that is engaged and has waited for its ticket have it now? */
+bool hg_keyshare_may_start(struct hg_keyshare *ks, const struct hg_keyshare_part *part,
+                           uint64_t answered_us, uint64_t now_us);
+
+void hg_keyshare_engage_known(struct hg_keyshare *ks, struct hg_keyshare_part *part);
+void hg_keyshare_start_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                             uint64_t now_us);
+void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                           uint64_t service_us, bool answered, uint64_t now_us);
+
+/* It waits for a ticket, or is about to have one. id and `of` are set. */
+static inline void hg_keyshare_engage(struct hg_keyshare *ks, struct hg_keyshare_part *part)
+{
+    uint32_t at = hg_keyshare_chain_of(part->id);
+    _Atomic uint32_t *count = &ks->counts->of[at];
+    struct hg_keyshare_chain *chain = &ks->chains[at];
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    part->is_engaged = true;
+    part->since_us = 0;
+    part->key = NULL;
+    if (HG_UNLIKELY(chain->keys != NULL))
+        hg_keyshare_engage_known(ks, part);
+    else
+        hg_list_append(&chain->parts, &part->node);
+}
+
+/* It has its ticket. */
+static inline void hg_keyshare_start(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                                     uint64_t now_us)
+{
+    part->since_us = now_us;
+    if (HG_UNLIKELY(part->key != NULL))
+        hg_keyshare_start_known(ks, part, now_us);
+}
+
+/* A median, by steps: a sixteenth up or down with each sample. */
+static inline uint32_t hg_keyshare_usual(uint32_t usual_us, uint32_t service_us)
+{
+    uint32_t step = usual_us / 16 + 1;
+    if (usual_us == 0)
+        return service_us > 0 ? service_us : 1;
+    if (service_us > usual_us)
+        return service_us - usual_us < step ? service_us : usual_us + step;
+    return usual_us - service_us < step ? (service_us > 0 ? service_us : 1) : usual_us - step;
+}
+
+/* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. */
+static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                                   bool answered, uint64_t now_us)
+{
+    _Atomic uint32_t *count = &ks->counts->of[hg_keyshare_chain_of(part->id)];
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) - 1,
+                          memory_order_relaxed);
+    uint64_t us = part->since_us != 0 ? now_us - part->since_us : 0;
+    part->is_engaged = false;
+    part->node.prev->next = part->node.next;
+    part->node.next->prev = part->node.prev;
+    if (HG_UNLIKELY(part->key != NULL)) {
+        hg_keyshare_end_known(ks, part, us, answered, now_us);
+        return;
+    }
+    if (HG_UNLIKELY(!answered || us > UINT32_MAX / 2))
+        return;
+    part->of->usual_us = hg_keyshare_usual(part->of->usual_us, (uint32_t)us);
+    ks->usual_us = hg_keyshare_usual(ks->usual_us, (uint32_t)us);
+}
+
+/* A slot whose request has ended became stranded, or is stranded no longer. */
+void hg_keyshare_strand(struct hg_keyshare *ks, uint32_t id, int change, uint64_t now_us);
+
+/* ---- parked ones ---- */
+
+/* It waits for its key's share; after PARK, with that record. */
+void hg_keyshare_park(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                      struct hg_keyshare_key *key, uint64_t now_us);
+void hg_keyshare_unpark(struct hg_keyshare *ks, struct hg_keyshare_part *part);
+/* The next of the key's that may go on now; NULL: none. It is still parked: unpark and engage it,
+   then ask again. `elsewhere` as in hg_keyshare_asks. */
+struct hg_keyshare_part *hg_keyshare_next(struct hg_keyshare *ks, struct hg_keyshare_key *key,
+                                          uint32_t elsewhere, uint64_t answered_us,
+                                          uint64_t now_us);
+/* Is it dear as of now? */
+bool hg_keyshare_is_dear(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                         uint64_t answered_us, uint64_t now_us);
+/* All records, one after the other; NULL: no more. Begin with NULL. None may be added or go
+   meanwhile. */
+struct hg_keyshare_key *hg_keyshare_each(struct hg_keyshare *ks, struct hg_keyshare_key *last);
+/* Lets records go that nobody has used for a while. */
+void hg_keyshare_sweep(struct hg_keyshare *ks, uint64_t now_us);
+
+#endif
