@@ -97,6 +97,7 @@ libapp_a_SOURCES += src/app/stats.c
 libapp_a_SOURCES += src/app/stats.h
 libapp_a_SOURCES += src/app/stats_binds.c
 libapp_a_SOURCES += src/app/stats_bucket.c
+libapp_a_SOURCES += src/app/stats_heldkeys.c
 libapp_a_SOURCES += src/app/stats_hotkeys.c
 libapp_a_SOURCES += src/app/stats_round.c
 libapp_a_SOURCES += src/app/stats_tickets.c

@@ -270,7 +270,8 @@ static const struct group groups[] = {
     {"tickets", false, NOTHING, hg_stats_tickets,
      "tickets of the process, of upstreams and of tenants; others' need Stats"},
     {"bindthrottle", false, NOTHING, hg_stats_binds,
-     "keys that were evicted, one in X of whose requests is let through; others' need Stats"},
+     "keys that were evicted, one in X of whose requests is let through, and keys held at their "
+     "share of tickets; others' need Stats"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 

@@ -24,6 +24,8 @@ void hg_stats_throttle(struct hg_process *process, struct hg_job *job);
 /* stats_tickets.c, stats_binds.c */
 void hg_stats_tickets(struct hg_process *process, struct hg_job *job);
 void hg_stats_binds(struct hg_process *process, struct hg_job *job);
+/* A part of that: keys that are held at their share of tickets. */
+void hg_stats_heldkeys(struct hg_process *process, struct hg_job *job);
 
 /* stats_round.c: these send the job round the workers, and it answers itself */
 void hg_stats_connections(struct hg_process *process, struct hg_job *job);

@@ -152,6 +152,9 @@ static void add_tenant(struct hg_job *job, const struct hg_bucket *bucket)
     HG_BIND_ROW(bind_evicted_oldest);
     HG_BIND_ROW(bind_would_evict);
     HG_BIND_ROW(bind_made);
+    HG_BIND_ROW(key_share_waited);
+    HG_BIND_ROW(key_share_refused);
+    HG_BIND_ROW(key_share_would);
 #undef HG_BIND_ROW
 }
 
@@ -175,5 +178,6 @@ void hg_stats_binds(struct hg_process *process, struct hg_job *job)
             add_tenant(job, directory->buckets[i]);
     merge(&list);
     add_entries(process, job, &list);
+    hg_stats_heldkeys(process, job);
     free(list.rows);
 }

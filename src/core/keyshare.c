@@ -154,7 +154,7 @@ static struct hg_keyshare_key *make(struct hg_keyshare *ks, uint32_t id,
 
 static bool is_used(const struct hg_keyshare_key *key)
 {
-    return key->engaged > 0 || key->waiting > 0 || key->is_told;
+    return key->engaged > 0 || key->waiting > 0 || key->is_pinned;
 }
 
 void hg_keyshare_sweep(struct hg_keyshare *ks, uint64_t now_us)
@@ -259,6 +259,13 @@ static bool is_within(struct hg_keyshare *ks, struct hg_keyshare_key *key, uint3
            (engaged < ks->share && ks->unproven_out < ks->unproven_share) || !has_others(ks, key);
 }
 
+uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                                uint64_t answered_us)
+{
+    uint64_t age_us = oldest_age_us(ks, key, answered_us);
+    return age_us > key->service_us ? age_us : key->service_us;
+}
+
 /* Would it wait in vain? Only of keys that have shown to be slow, while the store answers. */
 static bool is_in_vain(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                        uint64_t answered_us, uint64_t now_us)
@@ -267,8 +274,7 @@ static bool is_in_vain(const struct hg_keyshare *ks, const struct hg_keyshare_ke
         return false;
     if (since(now_us, last_answer_us(ks, answered_us)) > STALL_US)
         return false;
-    uint64_t age_us = oldest_age_us(ks, key, answered_us);
-    uint64_t service_us = age_us > key->service_us ? age_us : key->service_us;
+    uint64_t service_us = hg_keyshare_service_us(ks, key, answered_us);
     return key->waiting >= 4 * (uint64_t)ks->share ||
            (key->waiting + 1) * service_us / ks->share > ks->view.timeout_us;
 }
@@ -299,12 +305,12 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
         if (key == NULL)
             return HG_KEYSHARE_GO;
     }
+    *ret_key = key;
     key->of = asks->of;
     key->used_us = asks->now_us;
     if (is_within(ks, key, key->engaged + asks->elsewhere, asks->answered_us, asks->now_us))
         return HG_KEYSHARE_GO;
-    *ret_key = key;
-    if (key->held_us == 0) {
+    if (!hg_keyshare_is_bound(key, asks->now_us)) {
         key->held_us = asks->now_us;
         key->refused = 0;
     }
@@ -320,6 +326,12 @@ bool hg_keyshare_may_start(struct hg_keyshare *ks, const struct hg_keyshare_part
 {
     struct hg_keyshare_key *key = part->key;
     return key == NULL || is_within(ks, key, held_by(key), answered_us, now_us);
+}
+
+bool hg_keyshare_is_bound(const struct hg_keyshare_key *key, uint64_t now_us)
+{
+    return key->held_us != 0 &&
+           (key->waiting > 0 || since(now_us, key->refused_us) < HG_KEYSHARE_LAST_US);
 }
 
 /* ---- engaged ones ---- */

@@ -50,7 +50,6 @@
     1000000                    /* a fast answer proves a key for so long; an idle record lasts */
 #define HG_KEYSHARE_MOST  1024 /* records, from which on idle ones go at once */
 #define HG_KEYSHARE_LEAST 2    /* tickets that a key may have in any case */
-#define HG_KEYSHARE_NAME  64   /* bytes */
 
 /* Engaged requests by chain, of one worker. */
 struct hg_keyshare_counts {
@@ -93,10 +92,7 @@ struct hg_keyshare_key {
     uint64_t held_us;                 /* since when its share has bound; 0: it has not */
     uint64_t refused_us;              /* last time that it made one wait or refused one */
     uint64_t refused;                 /* since held_us: at once, or as their time was over */
-    bool is_told;     /* the user's: it has said that the share binds; the record stays until it is
-                         false */
-    uint8_t name_len; /* the user's, of: */
-    char name[HG_KEYSHARE_NAME];
+    bool is_pinned, is_named;         /* the user's; false at first. Pinned, the record stays */
 };
 
 struct hg_keyshare_chain {
@@ -179,7 +175,8 @@ struct hg_keyshare_asks {
     uint64_t now_us;
 };
 
-/* One that is neither engaged nor parked. *ret_key: its record, for what follows; NULL: none. */
+/* One that is neither engaged nor parked. *ret_key: its key's record; NULL: there is none, and it
+   goes on. */
 enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
                                          const struct hg_keyshare_asks *asks,
                                          struct hg_keyshare_key **ret_key);
@@ -268,6 +265,11 @@ struct hg_keyshare_part *hg_keyshare_next(struct hg_keyshare *ks, struct hg_keys
 /* Is it dear as of now? */
 bool hg_keyshare_is_dear(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                          uint64_t answered_us, uint64_t now_us);
+/* Its share binds: somebody waits for it, or did, or was refused, within the last second. */
+bool hg_keyshare_is_bound(const struct hg_keyshare_key *key, uint64_t now_us);
+/* What its requests take: lately, or the oldest under way if that is longer. 0: not known. */
+uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                                uint64_t answered_us);
 /* All records, one after the other; NULL: no more. Begin with NULL. None may be added or go
    meanwhile. */
 struct hg_keyshare_key *hg_keyshare_each(struct hg_keyshare *ks, struct hg_keyshare_key *last);

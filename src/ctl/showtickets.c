@@ -88,10 +88,13 @@ static void add_field(struct hg_ctl_table *table, const json_t *entry, const cha
 {
     const json_t *value = json_object_get(entry, name);
     char text[32];
-    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    hg_ctl_table_add(table, json_is_string(value)    ? json_string_value(value)
-                            : json_is_integer(value) ? text
-                                                     : "-");
+    if (json_is_real(value))
+        snprintf(text, sizeof text, "%.1f", json_real_value(value));
+    else
+        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    hg_ctl_table_add(table, json_is_string(value)   ? json_string_value(value)
+                            : json_is_number(value) ? text
+                                                    : "-");
 }
 
 /* Does the tenant of a class, "shop/QUERY", only observe? */
@@ -142,8 +145,40 @@ static void print_binds(const struct hg_ctl_rows *rows, const json_t *buckets, b
     hg_ctl_table_fini(&table);
 }
 
+/* Keys that are held at their share of a server's tickets. */
+static void print_held(const struct hg_ctl_rows *rows)
+{
+    static const char *const headings[] = {"HELD KEY", "TENANT",  "SERVER",     "TICKETS",
+                                           "OUT",      "WAITING", "SERVICE MS", "REFUSED"};
+    static const char *const fields[] = {"v",   "tenant",  "server",        "tickets",
+                                         "out", "waiting", "serviceMillis", "refused"};
+    static const char head[] = "keyshare:";
+    struct hg_ctl_table table;
+    size_t entries = 0;
+    hg_ctl_table_init(&table, sizeof headings / sizeof headings[0], headings);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hg_ctl_row *row = &rows->row[i];
+        if (strncmp(row->name, head, sizeof head - 1) != 0)
+            continue;
+        json_t *entry = json_loadb(row->value, row->value_len, 0, NULL);
+        if (json_is_object(entry) && !json_is_true(json_object_get(entry, "observed")) &&
+            ++entries <= KEYS_MAX)
+            for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
+                add_field(&table, entry, fields[f]);
+        json_decref(entry);
+    }
+    if (entries > 0) {
+        putchar('\n');
+        hg_ctl_table_print(&table, stdout);
+    }
+    if (entries > KEYS_MAX)
+        printf("and %zu more, see stats bindthrottle\n", entries - KEYS_MAX);
+    hg_ctl_table_fini(&table);
+}
+
 void hg_ctl_print_binds(const struct hg_ctl_rows *rows, const json_t *buckets)
 {
     print_binds(rows, buckets, false);
     print_binds(rows, buckets, true);
+    print_held(rows);
 }

@@ -238,14 +238,15 @@ static inline void set_key(struct hg_gate_pass *pass, const struct hg_gate_line 
     pass->key_len = (uint32_t)at->key.len;
 }
 
-/* One ticket. `place`: the tenant's in that line. */
+/* One ticket. `place`: the tenant's in that line. `bytes`: the key, of a server's. */
 static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                 struct hg_ticketline_tenant *place, enum hg_mode mode)
+                                 struct hg_ticketline_tenant *place, enum hg_mode mode,
+                                 struct hg_span bytes)
 {
     bool free = in->part == NULL || hg_keyshare_is_free(&in->keys, pass->key.id);
     if (!free && mode == HG_MODE_ENFORCE) {
         struct hg_keyshare_key *key;
-        enum hg_keyshare_verdict verdict = hg_gate_ask_key(pass, in, &key);
+        enum hg_keyshare_verdict verdict = hg_gate_ask_key(pass, in, bytes, &key);
         if (verdict == HG_KEYSHARE_PARK)
             return hg_gate_park(pass, in, place, key) ? HG_GATE_WAITS : HG_GATE_REFUSED;
         if (verdict == HG_KEYSHARE_REFUSE)
@@ -300,7 +301,8 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
     }
     if (pass->gate == NULL && mode == HG_MODE_OFF)
         return HG_GATE_TAKEN;
-    enum hg_gate_verdict verdict = pass->gate == NULL ? take(pass, in, place, mode) : HG_GATE_TAKEN;
+    enum hg_gate_verdict verdict =
+        pass->gate == NULL ? take(pass, in, place, mode, at->key) : HG_GATE_TAKEN;
     if (verdict == HG_GATE_TAKEN)
         at->ticket = hg_gate_token((enum hg_ticket_kind)kinds[at->op], pass->key.id);
     return verdict;
@@ -334,7 +336,7 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, s
         return enter_exempt(request);
     bool ingress = atomic_load_explicit(&worker->front->ingress_enabled, memory_order_relaxed);
     if (ingress && !(pass->tickets & (HG_TICKETS_INGRESS | HG_TICKETS_EXECUTE)))
-        verdict = take(pass, worker->ingress, &request->lane->ingress, mode);
+        verdict = take(pass, worker->ingress, &request->lane->ingress, mode, HG_SPAN_NONE);
     if (verdict == HG_GATE_TAKEN && at != NULL)
         verdict = take_server(pass, at);
     *ret_waits = verdict == HG_GATE_WAITS;

@@ -35,10 +35,10 @@ void hg_gate_on_line_timer(struct hg_timer *timer);
 
 /* ---- shares of keys (gate_key.c) ---- */
 
-/* May the request, which is neither in line nor has a ticket, take one? `ret_key` for
-   hg_gate_park. What is refused was told. */
+/* May the request, which is neither in line nor has a ticket, take one? `bytes`: its key. `ret_key`
+   for hg_gate_park. What is refused was told. */
 enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                         struct hg_keyshare_key **ret_key);
+                                         struct hg_span bytes, struct hg_keyshare_key **ret_key);
 /* A key may need a record. */
 void hg_gate_make_room(struct hg_gate_line *in);
 /* May it start, whose turn it is? Else it is parked, and waits on. */

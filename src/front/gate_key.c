@@ -4,11 +4,10 @@
 // Decisions are those of core/keyshare. A request that waits for its key's share is neither in the
 // tenant's line nor backlog of its server: it waits for nobody but its own kind.
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/log.h"
 #include "front/bind.h"
 #include "front/gate_in.h"
+#include "front/heldkey.h"
 
 /* ---- whose key has a share ---- */
 
@@ -47,33 +46,22 @@ static uint32_t elsewhere(const struct hg_gate_line *in, uint32_t id)
 
 void hg_gate_make_room(struct hg_gate_line *in)
 {
-    struct hg_keyshare_key *key = in->keys.spare == NULL ? calloc(1, sizeof *key) : NULL;
-    if (key != NULL)
-        hg_keyshare_give_room(&in->keys, key);
+    struct hg_heldkey *held = in->keys.spare == NULL ? calloc(1, sizeof *held) : NULL;
+    if (held != NULL)
+        hg_keyshare_give_room(&in->keys, &held->record);
 }
 
 /* Those that nobody needs any more; one stays. */
 static void free_spare(struct hg_gate_line *in)
 {
     while (in->keys.spare != NULL && in->keys.spare->next != NULL)
-        free(hg_keyshare_take_record(&in->keys));
+        free(hg_heldkey_of(hg_keyshare_take_record(&in->keys)));
 }
 
 /* ---- a request ---- */
 
-/* For whoever looks at the record: the first one's key. */
-static void name(struct hg_keyshare_key *key, const struct hg_gate_pass *pass)
-{
-    const struct hg_request *request = pass->request;
-    if (key->name_len > 0 || pass != &request->pass)
-        return;
-    size_t len = request->key_len < HG_REQUEST_KEY_HEAD ? request->key_len : HG_REQUEST_KEY_HEAD;
-    memcpy(key->name, request->key_head, len);
-    key->name_len = (uint8_t)len;
-}
-
 enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                         struct hg_keyshare_key **ret_key)
+                                         struct hg_span bytes, struct hg_keyshare_key **ret_key)
 {
     *ret_key = NULL;
     if (!is_limited(pass))
@@ -85,15 +73,18 @@ enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_ga
                                           .now_us = in->worker->loop.now_us};
     hg_gate_make_room(in);
     enum hg_keyshare_verdict verdict = hg_keyshare_ask(&in->keys, &asks, ret_key);
+    if (*ret_key != NULL)
+        hg_heldkey_name(hg_heldkey_of(*ret_key), pass->request->lane->bucket, bytes,
+                        is_observed(pass));
     if (verdict == HG_KEYSHARE_GO)
         return verdict;
-    name(*ret_key, pass);
     if (is_observed(pass)) {
         hg_counter_add(&pass->request->lane->key_share_would, 1);
         return HG_KEYSHARE_GO;
     }
     if (verdict == HG_KEYSHARE_REFUSE)
-        hg_gate_refuse_key(pass, in, (*ret_key)->service_us);
+        hg_gate_refuse_key(pass, in,
+                           hg_keyshare_service_us(&in->keys, *ret_key, in->line.finished_us));
     return verdict;
 }
 

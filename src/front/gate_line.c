@@ -7,6 +7,7 @@
 #include "base/probe_point.h"
 #include "front/answer.h"
 #include "front/gate_in.h"
+#include "front/heldkey.h"
 #include "front/trace.h"
 #include "proto/hello.h"
 #include "proto/status.h"
@@ -30,8 +31,11 @@ void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
 void hg_gate_line_fini(struct hg_gate_line *in)
 {
     struct hg_keyshare_key *key;
-    while ((key = hg_keyshare_take_record(&in->keys)) != NULL)
-        free(key);
+    while ((key = hg_keyshare_take_record(&in->keys)) != NULL) {
+        struct hg_heldkey *held = hg_heldkey_of(key);
+        hg_heldkey_end(in, held);
+        free(held);
+    }
 }
 
 /* ---- refusals ---- */
@@ -264,6 +268,8 @@ static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline
     while ((waiter = hg_ticketline_expire(&in->line, conf, in->worker->loop.now_us)) != NULL) {
         struct hg_gate_pass *pass = pass_of(waiter);
         bool parked = pass->key.is_parked;
+        if (parked)
+            pass->key.key->refused++;
         count_canceled(in, pass);
         count_out(pass);
         disengage(in, pass);

@@ -15,6 +15,7 @@
 #include "front/dispatch.h"
 #include "front/gate.h"
 #include "front/held.h"
+#include "front/heldkey.h"
 #include "front/hot.h"
 #include "front/instance.h"
 #include "front/request.h"
@@ -115,8 +116,10 @@ static void on_timer(struct hg_timer *timer)
     struct hg_worker *worker = HG_CONTAINER_OF(timer, struct hg_worker, timer);
     hg_held_expire(worker);
     hg_gates_publish(worker);
-    if (worker->timer_count % 2 == 0)
+    if (worker->timer_count % 2 == 0) {
         hg_binds_sweep(worker);
+        hg_heldkeys_look(worker);
+    }
     hg_tables_tick(worker);
     if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
         return;
@@ -340,6 +343,7 @@ static void free_parts(struct hg_worker *worker)
     hg_loop_timer_fini(&worker->timer);
     hg_gates_close(worker);
     hg_binds_free(worker);
+    hg_heldkeys_free(worker);
     hg_tables_close(worker);
     hg_directory_unref(worker->directory);
     hg_out_pool_fini(&worker->outs);
@@ -387,6 +391,8 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
         rc = hg_gates_open(worker);
     if (rc == 0)
         rc = hg_binds_open(worker);
+    if (rc == 0)
+        rc = hg_heldkeys_open(worker);
     if (rc == 0)
         rc = hg_tables_open(worker);
     if (rc == 0)

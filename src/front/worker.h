@@ -13,6 +13,7 @@
 #include "front/bindboard.h"
 #include "front/directory.h"
 #include "front/front.h"
+#include "front/heldkeyboard.h"
 #include "front/hotshare.h"
 #include "front/tables.h"
 #include "front/words.h"
@@ -92,6 +93,7 @@ struct hg_worker {
     bool line_timer_armed;
     struct hg_list lanes_bound; /* lanes with evicted keys */
     struct hg_bind_board bind_board;
+    struct hg_heldkey_board heldkey_board;
     struct hg_words words; /* of refusals */
     struct hg_letter gate_letter;
     _Atomic bool gate_posted;
