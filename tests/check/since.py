@@ -16,7 +16,7 @@ E2E = "tests/e2e"
 SUBJECTS = {
     "admin": ["admin", "ctl_operate", "states", "identity"],
     "backup": ["backup"],
-    "binds": ["bindevict", "innocents_tenants", "tickets_config"],
+    "binds": ["bindevict", "innocents_tenants", "keyshare", "tickets_config"],
     "clients": ["clients", "semantics", "wire"],
     "config": ["admin", "ops", "reload", "ring", "redis_config", "tickets_config"],
     "credits": ["credits", "states"],
@@ -33,7 +33,7 @@ SUBJECTS = {
     "restart": ["restart"],
     "rows": ["table", "hbase", "ctl_table", "load_rows"],
     "sessions": ["wire", "semantics", "sizes", "clients", "chaos", "leaks", "failures"],
-    "tickets": ["overload", "innocents_*", "tickets_config", "failures", "bindevict"],
+    "tickets": ["overload", "innocents_*", "tickets_config", "failures", "bindevict", "keyshare"],
     "tls": ["tls*"],
     "trace": ["trace"],
 }

@@ -59,6 +59,7 @@ EXTRA_DIST += tests/e2e/test_incident.py
 EXTRA_DIST += tests/e2e/test_innocents_loops.py
 EXTRA_DIST += tests/e2e/test_innocents_servers.py
 EXTRA_DIST += tests/e2e/test_innocents_tenants.py
+EXTRA_DIST += tests/e2e/test_keyshare.py
 EXTRA_DIST += tests/e2e/test_leaks.py
 EXTRA_DIST += tests/e2e/test_load.py
 EXTRA_DIST += tests/e2e/test_load_open.py

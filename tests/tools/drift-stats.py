@@ -132,7 +132,7 @@ def check_binds(client):
     sent = {name for name in client.stat("bindthrottle") if ":" not in name}
     wrong = same(sent, listed("binds"))
     mine = {name.split(":")[2] for name in client.stat("bindthrottle") if name.startswith("tenant:")}
-    return wrong + same(mine, {name for name in listed("tenants") if name.startswith("bind_")})
+    return wrong + same(mine, {name for name in listed("tenants") if name.startswith(("bind_", "key_share_"))})
 
 
 def check_ops(client):
