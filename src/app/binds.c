@@ -167,6 +167,14 @@ static struct done look(struct hg_gateshare *share)
     return done;
 }
 
+static bool may_evict_longest(const struct hg_upstream *upstream)
+{
+    pthread_mutex_lock(&upstream->gates->lock);
+    bool longest = upstream->gates->conf.evict_longest;
+    pthread_mutex_unlock(&upstream->gates->lock);
+    return longest;
+}
+
 static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct hg_gateshare *share,
                   const struct hg_bind_settings *settings, const struct done *done)
 {
@@ -184,6 +192,7 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct h
         .min_age_us = settings->min_age_us,
         .least_pct = done->still ? STILL_PCT : 0,
         .dear_us = hg_bindwatch_dear_us(done->usual_us, settings->min_age_us),
+        .evict_longest = may_evict_longest(upstream),
     };
     hg_list_append(&binds->rounds, &round->node);
     hg_counter_add(&binds->rounds_begun, 1);

@@ -47,6 +47,7 @@
     V(EXECUTION_CONTROL_PROBING, "probing") V(EXECUTION_CONTROL_FIXED, "fixed")
 #define HG_CONF_TICKETS_SCOPE_VALUES(V) V(TICKETS_SCOPE_UPSTREAM, "upstream") \
     V(TICKETS_SCOPE_SERVER, "server")
+#define HG_CONF_BIND_CONTROL_VALUES(V) V(BIND_CONTROL_SHARE, "share") V(BIND_CONTROL_HERA, "hera")
 #define HG_CONF_CLIENT_AUTH_VALUES(V) V(CLIENT_AUTH_NONE, "none") V(CLIENT_AUTH_OPTIONAL, "optional") \
     V(CLIENT_AUTH_REQUIRED, "required")
 #define HG_CONF_CLIENT_USER_VALUES(V) V(CLIENT_USER_NONE, "none") V(CLIENT_USER_CN, "cn")
@@ -75,6 +76,7 @@
     C(EXECUTION_CONTROL, hg_conf_execution_control, HG_CONF_EXECUTION_CONTROL_VALUES) \
     C(TICKETS_SCOPE, hg_conf_tickets_scope, HG_CONF_TICKETS_SCOPE_VALUES) \
     C(FLOOD_ORDER, hg_conf_flood_order, HG_CONF_FLOOD_ORDER_VALUES) \
+    C(BIND_CONTROL, hg_conf_bind_control, HG_CONF_BIND_CONTROL_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
     C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
     C(TLS_VERSION, hg_conf_tls_version, HG_CONF_TLS_VERSION_VALUES) \
@@ -124,6 +126,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_EXECUTION_CONTROL(name) enum hg_conf_execution_control name;
 #define HG_CONF_FIELD_TICKETS_SCOPE(name)     enum hg_conf_tickets_scope name;
 #define HG_CONF_FIELD_FLOOD_ORDER(name)       enum hg_conf_flood_order name;
+#define HG_CONF_FIELD_BIND_CONTROL(name)      enum hg_conf_bind_control name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
 #define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;
 #define HG_CONF_FIELD_TLS_VERSION(name)       enum hg_conf_tls_version name;

@@ -149,7 +149,7 @@ size_t hg_bindwatch_judge(struct hg_bindwatch *watch, const struct hg_bindwatch_
     }
     *ret_verdicts = watch->sums;
     *ret_worker = UINT32_MAX;
-    if (!qualified && watch->oldest_us > conf->min_age_us)
+    if (!qualified && conf->evict_longest && watch->oldest_us > conf->min_age_us)
         *ret_worker = watch->oldest_worker;
     return count;
 }

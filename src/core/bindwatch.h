@@ -8,7 +8,8 @@
 // when less than 4 are used), qualifies: all its waiting requests are to be evicted, and its oldest
 // dispatched ones until it holds less than the threshold, or 1. Several keys may qualify at once,
 // each is judged alone; none does whose requests are answered as fast as any (dear_us). If
-// none does, the one request that has run longest is to be evicted, if it is older than min_age_us.
+// none does, and `evict_longest` is set, the one request that has run longest is to be evicted, if it
+// is older than min_age_us.
 // Candidates are judged by slots alone; a key that is throttled already is judged as any other.
 //
 // Used slots are those that requests hold, the stranded ones of evicted requests included: they are
@@ -52,6 +53,7 @@ struct hg_bindwatch_conf {
     uint64_t min_age_us;
     uint32_t least_pct; /* a key must hold this, too, to qualify; 0: that is all */
     uint64_t dear_us;   /* and have a request that old; 0: that is all */
+    bool evict_longest; /* when no key qualifies */
 };
 
 /* The age from which on a key's request is dear, where one takes `usual_us` on average lately: four

@@ -29,12 +29,12 @@ static uint64_t usual_us(const struct hg_keyshare *ks, uint32_t of_tenant_us)
 {
     if (of_tenant_us != 0)
         return of_tenant_us;
-    return ks->usual_us != 0 ? ks->usual_us : ks->view.usual_us;
+    return ks->usual.us != 0 ? ks->usual.us : ks->view.usual_us;
 }
 
 static uint64_t fast_us(const struct hg_keyshare *ks, const struct hg_keyshare_tenant *of)
 {
-    uint64_t us = 4 * usual_us(ks, of->usual_us);
+    uint64_t us = 4 * usual_us(ks, of->usual.us);
     return us > HG_KEYSHARE_FAST_US ? us : HG_KEYSHARE_FAST_US;
 }
 
@@ -144,6 +144,7 @@ static struct hg_keyshare_key *make(struct hg_keyshare *ks, uint32_t id,
         if (part->since_us != 0) {
             hg_list_remove(node);
             sort_in(key, part);
+            key->started += part->since_us > ks->second_us;
         }
     }
     key->next = chain->keys;
@@ -325,7 +326,9 @@ bool hg_keyshare_may_start(struct hg_keyshare *ks, const struct hg_keyshare_part
                            uint64_t answered_us, uint64_t now_us)
 {
     struct hg_keyshare_key *key = part->key;
-    return key == NULL || is_within(ks, key, held_by(key), answered_us, now_us);
+    if (key == NULL || is_within(ks, key, held_by(key), answered_us, now_us))
+        return true;
+    return held_by(key) == 0 && key->slow == 0; /* its one; is_within sees it engaged already */
 }
 
 bool hg_keyshare_is_bound(const struct hg_keyshare_key *key, uint64_t now_us)
@@ -363,6 +366,11 @@ static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key, ui
     bool fast = us <= fast_us(ks, key->of);
     if (!answered && fast)
         return; /* it says nothing */
+    if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
+        key->learnt_us = now_us;
+        hg_keyshare_learn(&key->of->usual, service_us);
+        hg_keyshare_learn(&ks->usual, service_us);
+    }
     key->service_us = key->service_us == 0 ? service_us : (3 * key->service_us + service_us) / 4;
     key->slow = fast ? 0 : key->slow + 1;
     if (fast)
@@ -381,7 +389,8 @@ void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part
     key->out--;
     ks->unproven_out -= key->is_unproven;
     note_service(ks, key, service_us, answered, now_us);
-    set_unproven(ks, key, !is_proven(ks, key, now_us, now_us));
+    if (answered) /* by the store, now */
+        set_unproven(ks, key, !is_proven(ks, key, now_us, now_us));
 }
 
 void hg_keyshare_strand(struct hg_keyshare *ks, uint32_t id, int change, uint64_t now_us)

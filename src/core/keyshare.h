@@ -17,10 +17,11 @@
 //
 // A key is proven if one of its requests was answered fast within the last second, and the oldest
 // under way is not overdue. Fast and overdue mean four usual services, and 20 ms at least. The
-// usual service is the median of those requests whose key nobody keeps an eye on. So of a burst for
-// a new key two go. When they come back in time all others follow, one service later; else the
-// share is all that the key has. Overdue is what was under way for that long when the store last
-// answered anything: while it answers nothing it is slow, and no key is.
+// usual service is the median of those requests whose key nobody keeps an eye on, and of one a
+// second of each other key: so one key's requests do not decide it, be they ever so many. So of a
+// burst for a new key two go. When they come back in time all others follow, one service later;
+// else the share is all that the key has. Overdue is what was under way for that long when the
+// store last answered anything: while it answers nothing it is slow, and no key is.
 //
 // Keys that are not proven have half of the tickets in use together, and 2 at least; but a key
 // whose last answer was not slow may have one in any case. A key whose last two answers were slow,
@@ -56,9 +57,15 @@ struct hg_keyshare_counts {
     _Atomic uint32_t of[HG_KEYSHARE_CHAINS];
 };
 
-/* What a tenant's requests usually take; zeroed at first. */
+/* What requests usually take; zeroed at first. */
+struct hg_keyshare_usual {
+    uint32_t us;    /* 0: not known */
+    uint32_t rises; /* samples above it in a row, 6 at most */
+};
+
+/* A tenant's. */
 struct hg_keyshare_tenant {
-    uint32_t usual_us; /* 0: not known */
+    struct hg_keyshare_usual usual;
 };
 
 struct hg_keyshare_key;
@@ -88,6 +95,7 @@ struct hg_keyshare_key {
     uint32_t service_us;              /* mean of its services lately */
     bool is_unproven;                 /* counted so */
     uint64_t fast_us;                 /* last fast answer; 0: none */
+    uint64_t learnt_us;               /* last time that an answer counted for what is usual */
     uint64_t used_us;                 /* last time that anything happened */
     uint64_t held_us;                 /* since when its share has bound; 0: it has not */
     uint64_t refused_us;              /* last time that it made one wait or refused one */
@@ -117,7 +125,7 @@ struct hg_keyshare {
     uint32_t watch;          /* engaged requests of a chain below which nothing else is looked at */
     uint32_t share;          /* of a key, on all workers */
     uint32_t unproven_share; /* of all keys that are not proven, of this worker */
-    uint32_t usual_us;       /* of all tenants; 0: not known */
+    struct hg_keyshare_usual usual; /* of all tenants */
     struct hg_keyshare_counts *counts;
     struct hg_keyshare_chain chains[HG_KEYSHARE_CHAINS];
     struct hg_keyshare_key *spare; /* records for new keys */
@@ -216,15 +224,21 @@ static inline void hg_keyshare_start(struct hg_keyshare *ks, struct hg_keyshare_
         hg_keyshare_start_known(ks, part, now_us);
 }
 
-/* A median, by steps: a sixteenth up or down with each sample. */
-static inline uint32_t hg_keyshare_usual(uint32_t usual_us, uint32_t service_us)
+/* A median, by steps: a sixteenth up or down with each sample; up to half, once several in a row
+   were above it: when the store becomes slower, that is soon usual. */
+static inline void hg_keyshare_learn(struct hg_keyshare_usual *usual, uint32_t service_us)
 {
-    uint32_t step = usual_us / 16 + 1;
-    if (usual_us == 0)
-        return service_us > 0 ? service_us : 1;
-    if (service_us > usual_us)
-        return service_us - usual_us < step ? service_us : usual_us + step;
-    return usual_us - service_us < step ? (service_us > 0 ? service_us : 1) : usual_us - step;
+    uint32_t us = usual->us, step = us / 16 + 1;
+    if (service_us == 0)
+        service_us = 1; /* 0 is: not known */
+    if (us == 0 || service_us <= us) {
+        usual->us = us == 0 || us - service_us < step ? service_us : us - step;
+        usual->rises = 0;
+        return;
+    }
+    step <<= usual->rises / 2;
+    usual->us = service_us - us < step ? service_us : us + step;
+    usual->rises += usual->rises < 6;
 }
 
 /* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. */
@@ -244,8 +258,8 @@ static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_pa
     }
     if (HG_UNLIKELY(!answered || us > UINT32_MAX / 2))
         return;
-    part->of->usual_us = hg_keyshare_usual(part->of->usual_us, (uint32_t)us);
-    ks->usual_us = hg_keyshare_usual(ks->usual_us, (uint32_t)us);
+    hg_keyshare_learn(&part->of->usual, (uint32_t)us);
+    hg_keyshare_learn(&ks->usual, (uint32_t)us);
 }
 
 /* A slot whose request has ended became stranded, or is stranded no longer. */

@@ -154,7 +154,7 @@ void hg_gate_tick_keys(struct hg_gate_line *in)
 {
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
     const struct hg_keyshare_view view = view_of(in);
-    hg_counter_set(&shown->usual_us, in->keys.usual_us);
+    hg_counter_set(&shown->usual_us, in->keys.usual.us);
     hg_counter_set(&shown->answered_us, in->line.finished_us);
     hg_keyshare_tick(&in->keys, &view);
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;)

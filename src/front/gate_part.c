@@ -68,7 +68,7 @@ struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gat
     /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         hg_ticketline_tenant_init(&cell->queues[kind]);
-        cell->usual[kind].usual_us = 0;
+        cell->usual[kind] = (struct hg_keyshare_tenant){0};
     }
     cell->part = part->number;
     return cell;

@@ -43,7 +43,7 @@ static void log_begin(const struct hg_gate_line *in, const struct hg_heldkey *he
                 in->part->gate->upstream->name, in->part->share->server, held->bucket,
                 hg_gate_place_name(in->place),
                 hg_escape(key, sizeof key, hg_span(held->key, held->key_len)),
-                (double)service_us(in, held) / 1e3, (double)in->keys.usual_us / 1e3,
+                (double)service_us(in, held) / 1e3, (double)in->keys.usual.us / 1e3,
                 (unsigned)in->keys.share);
 }
 

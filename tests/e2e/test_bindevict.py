@@ -89,9 +89,9 @@ class Scene:
 @contextlib.contextmanager
 def scene(culprits, make=get, threads=1, tenant=None, server=None, user=None, pause_s=PAUSE_S,
           calm=True, store=None, **upstream):
-    """culprits: {name of the stream: key}. Keys have no share: else none would be evicted."""
+    """culprits: {name of the stream: key}. Keys have no share: else hardly any would be evicted."""
     options = {"execution_control": "fixed", "read_tickets": TICKETS, "write_tickets": TICKETS,
-               "key_share_pct": 100}
+               "bind_control": "hera"}
     options.update(upstream)
     row = dict({"name": tools.TENANT}, **(tenant or {}))
     slots = dict({"service_ms": INNOCENT_MS, "slots": 2 * TICKETS}, **(store or {}))

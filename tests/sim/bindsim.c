@@ -394,7 +394,8 @@ static void carry_out(struct bindsim *sim, uint32_t worker,
 static void watch(struct bindsim *sim)
 {
     const struct hg_bindwatch_conf conf = {.threshold_pct = sim->conf.threshold_pct,
-                                           .min_age_us = sim->conf.min_age_us};
+                                           .min_age_us = sim->conf.min_age_us,
+                                           .evict_longest = true};
     const struct hg_bindwatch_verdict *verdicts;
     uint32_t worker;
     size_t count;

@@ -20,7 +20,8 @@ static int setup(void **state)
 {
     (void)state;
     watch = hg_bindwatch_init(malloc(hg_bindwatch_bytes(ROWS)), ROWS);
-    conf = (struct hg_bindwatch_conf){.threshold_pct = 25, .min_age_us = 200000};
+    conf = (struct hg_bindwatch_conf){
+        .threshold_pct = 25, .min_age_us = 200000, .evict_longest = true};
     return 0;
 }
 
@@ -340,6 +341,9 @@ static void test_the_longest_running_one(void **state)
     add_aged(3, 8, 800000, NULL, 0);
     assert_int_equal(judge(), 0);
     assert_int_equal(oldest_worker, 2);
+    conf.evict_longest = false;
+    assert_int_equal(judge(), 0);
+    assert_int_equal(oldest_worker, UINT32_MAX);
     hg_bindwatch_clear(watch);
     assert_int_equal(judge(), 0);
     assert_int_equal(oldest_worker, UINT32_MAX);
