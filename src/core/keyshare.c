@@ -364,7 +364,7 @@ static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key, ui
 {
     uint32_t service_us = us < UINT32_MAX / 8 ? (uint32_t)us : UINT32_MAX / 8;
     bool fast = us <= fast_us(ks, key->of);
-    if (!answered && fast)
+    if (!answered && (fast || since(now_us, ks->view.answered_us) > STALL_US))
         return; /* it says nothing */
     if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
         key->learnt_us = now_us;

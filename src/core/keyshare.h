@@ -117,7 +117,7 @@ struct hg_keyshare_view {
     uint32_t workers;     /* that ask for them */
     uint64_t started;     /* tickets that were ever given, by all workers */
     uint64_t usual_us;    /* usual service on other workers; 0: not known */
-    uint64_t answered_us; /* last answer on other workers */
+    uint64_t answered_us; /* last answer on any worker */
     uint64_t timeout_us;  /* how long a request may wait */
 };
 

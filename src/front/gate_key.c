@@ -122,12 +122,12 @@ static void look_at(struct hg_keyshare_view *view, const struct hg_gate_worker *
     uint64_t usual_us = hg_counter_get(&of->usual_us);
     uint64_t answered_us = hg_counter_get(&of->answered_us);
     view->started += hg_counter_get(&of->tally.started);
+    if (answered_us > view->answered_us)
+        view->answered_us = answered_us;
     if (is_own)
         return;
     if (usual_us != 0 && (view->usual_us == 0 || usual_us < view->usual_us))
         view->usual_us = usual_us;
-    if (answered_us > view->answered_us)
-        view->answered_us = answered_us;
 }
 
 static struct hg_keyshare_view view_of(const struct hg_gate_line *in)
