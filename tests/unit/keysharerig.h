@@ -84,7 +84,7 @@ static inline int setup(void **state)
     job_count = elsewhere = 0;
     no_room = false;
     others = 1000;
-    tenant.usual_us = 2 * MS;
+    tenant.usual.us = 2 * MS;
     now_us = answered_us = T0;
     view = (struct hg_keyshare_view){
         .pct = 25, .size = 64, .out = 8, .workers = 1, .usual_us = 2 * MS, .timeout_us = 1 * S};

@@ -131,7 +131,7 @@ static void test_records_in_use_stay(void **state)
     strand(3, 1);
     burst(4, 2); // the user has told of it
     answer_all(4);
-    record(4)->is_told = true;
+    record(4)->is_pinned = true;
     arrive_in_line(5);
     arrive_in_line(5);
     burst(6, 2);
@@ -141,7 +141,7 @@ static void test_records_in_use_stay(void **state)
     assert_null(record(6));
     for (uint32_t id = 1; id < 6; id++)
         assert_non_null(record(id));
-    record(4)->is_told = false;
+    record(4)->is_pinned = false;
     hg_keyshare_sweep(&ks, now_us + 9 * S);
     assert_null(record(4));
     hg_keyshare_sweep(&ks, now_us + 9 * S);
