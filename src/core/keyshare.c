@@ -32,9 +32,9 @@ static uint64_t usual_us(const struct hg_keyshare *ks, uint32_t of_tenant_us)
     return ks->usual.us != 0 ? ks->usual.us : ks->view.usual_us;
 }
 
-static uint64_t fast_us(const struct hg_keyshare *ks, const struct hg_keyshare_tenant *of)
+static uint64_t fast_us(const struct hg_keyshare *ks, uint32_t of_tenant_us)
 {
-    uint64_t us = 4 * usual_us(ks, of->usual.us);
+    uint64_t us = 4 * usual_us(ks, of_tenant_us);
     return us > HG_KEYSHARE_FAST_US ? us : HG_KEYSHARE_FAST_US;
 }
 
@@ -60,7 +60,7 @@ static bool is_overdue(const struct hg_keyshare *ks, const struct hg_keyshare_ke
                        uint64_t answered_us)
 {
     /* A slot was stranded because its answer was late. */
-    return key->stranded > 0 || oldest_age_us(ks, key, answered_us) > fast_us(ks, key->of);
+    return key->stranded > 0 || oldest_age_us(ks, key, answered_us) > fast_us(ks, key->usual_us);
 }
 
 static bool is_proven(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
@@ -120,8 +120,8 @@ static void sort_in(struct hg_keyshare_key *key, struct hg_keyshare_part *part)
 }
 
 /* A record, with those of the key that are engaged already. NULL: there is no spare one. */
-static struct hg_keyshare_key *make(struct hg_keyshare *ks, uint32_t id,
-                                    struct hg_keyshare_tenant *of, uint64_t now_us)
+static struct hg_keyshare_key *make(struct hg_keyshare *ks, uint32_t id, uint32_t of_tenant_us,
+                                    uint64_t now_us)
 {
     struct hg_keyshare_chain *chain = &ks->chains[hg_keyshare_chain_of(id)];
     if (ks->key_count >= HG_KEYSHARE_MOST)
@@ -130,7 +130,7 @@ static struct hg_keyshare_key *make(struct hg_keyshare *ks, uint32_t id,
     if (key == NULL)
         return NULL;
     ks->spare = key->next;
-    *key = (struct hg_keyshare_key){.id = id, .of = of, .used_us = now_us};
+    *key = (struct hg_keyshare_key){.id = id, .usual_us = of_tenant_us, .used_us = now_us};
     hg_list_init(&key->running);
     hg_list_init(&key->lined);
     hg_list_init(&key->parked);
@@ -302,12 +302,12 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
         if (hg_keyshare_count(ks->counts, asks->id) + asks->elsewhere < least ||
             count_of(ks, asks->id) + asks->elsewhere < least)
             return HG_KEYSHARE_GO;
-        key = make(ks, asks->id, asks->of, asks->now_us);
+        key = make(ks, asks->id, asks->of->usual.us, asks->now_us);
         if (key == NULL)
             return HG_KEYSHARE_GO;
     }
     *ret_key = key;
-    key->of = asks->of;
+    key->usual_us = asks->of->usual.us;
     key->used_us = asks->now_us;
     if (is_within(ks, key, key->engaged + asks->elsewhere, asks->answered_us, asks->now_us))
         return HG_KEYSHARE_GO;
@@ -359,16 +359,17 @@ void hg_keyshare_start_known(struct hg_keyshare *ks, struct hg_keyshare_part *pa
     ks->unproven_out += key->is_unproven;
 }
 
-static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key, uint64_t us,
-                         bool answered, uint64_t now_us)
+static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key,
+                         struct hg_keyshare_tenant *of, uint64_t us, bool answered, uint64_t now_us)
 {
     uint32_t service_us = us < UINT32_MAX / 8 ? (uint32_t)us : UINT32_MAX / 8;
-    bool fast = us <= fast_us(ks, key->of);
+    bool fast = us <= fast_us(ks, of->usual.us);
+    key->usual_us = of->usual.us;
     if (!answered && (fast || since(now_us, ks->view.answered_us) > STALL_US))
         return; /* it says nothing */
     if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
         key->learnt_us = now_us;
-        hg_keyshare_learn(&key->of->usual, service_us);
+        hg_keyshare_learn(&of->usual, service_us);
         hg_keyshare_learn(&ks->usual, service_us);
     }
     key->service_us = key->service_us == 0 ? service_us : (3 * key->service_us + service_us) / 4;
@@ -388,17 +389,16 @@ void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part
         return;
     key->out--;
     ks->unproven_out -= key->is_unproven;
-    note_service(ks, key, service_us, answered, now_us);
+    note_service(ks, key, part->of, service_us, answered, now_us);
     if (answered) /* by the store, now */
         set_unproven(ks, key, !is_proven(ks, key, now_us, now_us));
 }
 
 void hg_keyshare_strand(struct hg_keyshare *ks, uint32_t id, int change, uint64_t now_us)
 {
-    static struct hg_keyshare_tenant nobody;
     struct hg_keyshare_key *key = find(ks, id);
     if (key == NULL && change > 0)
-        key = make(ks, id, &nobody, now_us);
+        key = make(ks, id, 0, now_us);
     if (key == NULL || (change < 0 && key->stranded == 0))
         return; /* there was no record to spare: the slot is not counted */
     _Atomic uint32_t *count = &ks->counts->of[hg_keyshare_chain_of(id)];

@@ -84,7 +84,7 @@ struct hg_keyshare_part {
 struct hg_keyshare_key {
     struct hg_keyshare_key *next; /* in its chain */
     uint32_t id;
-    struct hg_keyshare_tenant *of;  /* of the last one that asked */
+    uint32_t usual_us;              /* its tenant's, when it last asked or ended; 0: not known */
     struct hg_list running;         /* parts with a ticket, oldest first */
     struct hg_list lined;           /* parts that wait for one */
     struct hg_list parked;          /* oldest first */

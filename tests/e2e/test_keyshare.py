@@ -55,7 +55,9 @@ def halt(load, keys):
 
 
 def told(daemon, what):
-    return [line for line in LINE.findall(daemon.stderr()) if line[7] == what]
+    """Of culprits: on a machine that stands still an innocent key may look dear, too."""
+    return [line for line in LINE.findall(daemon.stderr())
+            if line[7] == what and line[2].startswith("dear-")]
 
 
 def held(daemon):
