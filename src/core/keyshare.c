@@ -230,7 +230,11 @@ void hg_keyshare_tick(struct hg_keyshare *ks, const struct hg_keyshare_view *vie
     double in_use = ks->mean_out < view->size ? ks->mean_out : view->size;
     ks->share = larger(HG_KEYSHARE_LEAST, (uint32_t)(in_use * view->pct / 100));
     ks->unproven_share = part_of(larger(HG_KEYSHARE_LEAST, (uint32_t)(in_use / 2)), view->workers);
-    ks->watch = usual_us(ks, 0) >= SLOW_US ? 1 : part_of(ks->share, view->workers);
+    ks->watch = part_of(ks->share, view->workers);
+    /* Of many requests some share a chain, whatever their keys are: that is no reason to look. */
+    uint32_t crowd = 1 + part_of(2 * (uint32_t)in_use, view->workers) / HG_KEYSHARE_CHAINS;
+    if (usual_us(ks, 0) >= SLOW_US && crowd < ks->watch)
+        ks->watch = crowd;
     if (view->pct >= 100)
         ks->share = ks->unproven_share = ks->watch = UINT32_MAX;
     if (since(view->now_us, ks->second_us) < SECOND_US)

@@ -29,8 +29,8 @@
 // share longer than it may, or behind four times the share, is refused at once.
 //
 // Requests that hold a ticket or wait for one are engaged. An eye is kept on a key (it has a
-// record) from its second one on where requests take more than a millisecond, else from when they
-// reach the share, until none is left and a second has passed.
+// record) from its second one on where requests take more than a millisecond (later where hundreds
+// are under way), else from when they reach the share, until none is left and a second has passed.
 // A slot that is stranded (front/gate.h) counts as engaged and under way.
 //
 // Pure; the memory is the caller's. Belongs to its worker's thread; the counts of chains may be

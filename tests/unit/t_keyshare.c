@@ -16,19 +16,21 @@ static void test_the_share_is_a_percentage_of_what_is_in_use(void **state)
         uint32_t pct, size, out, workers, usual_us, share, unproven_share, watch;
     } rows[] = {
         {25, 64, 40, 1, 2000, 10, 20, 1},
-        {25, 64, 400, 1, 2000, 16, 32, 1},  // more than there are
-        {50, 64, 40, 4, 2000, 20, 5, 1},    // a worker has its part of half
-        {25, 64, 43, 1, 2000, 10, 21, 1},   // rounded down
-        {25, 64, 11, 1, 2000, 2, 5, 1},     // 2 at least
-        {25, 64, 0, 1, 2000, 2, 2, 1},      // so have all together
-        {25, 64, 0, 16, 2000, 2, 1, 1},     // and a worker has 1 at least
-        {25, 64, 40, 1, 1000, 10, 20, 1},   // 1 ms and more: the second request is looked at
-        {25, 64, 40, 1, 999, 10, 20, 10},   // less: the one after the share
-        {25, 64, 40, 4, 999, 10, 5, 2},     // after the worker's part
-        {25, 64, 11, 4, 999, 2, 1, 1},      // 1 at least
-        {25, 64, 40, 4, 0, 10, 5, 2},       // not known
-        {25, 64, 40, 0, 999, 10, 20, 10},   // no workers: as one
-        {99, 100, 100, 1, 2000, 99, 50, 1}, // nearly all
+        {25, 64, 400, 1, 2000, 16, 32, 1},      // more than there are
+        {50, 64, 40, 4, 2000, 20, 5, 1},        // a worker has its part of half
+        {25, 64, 43, 1, 2000, 10, 21, 1},       // rounded down
+        {25, 64, 11, 1, 2000, 2, 5, 1},         // 2 at least
+        {25, 64, 0, 1, 2000, 2, 2, 1},          // so have all together
+        {25, 64, 0, 16, 2000, 2, 1, 1},         // and a worker has 1 at least
+        {25, 64, 40, 1, 1000, 10, 20, 1},       // 1 ms and more: the second request is looked at
+        {25, 64, 40, 1, 999, 10, 20, 10},       // less: the one after the share
+        {25, 64, 40, 4, 999, 10, 5, 2},         // after the worker's part
+        {25, 64, 11, 4, 999, 2, 1, 1},          // 1 at least
+        {25, 64, 40, 4, 0, 10, 5, 2},           // not known
+        {25, 1024, 800, 1, 2000, 200, 400, 13}, // a crowd: about 6 in each chain
+        {25, 1024, 800, 4, 2000, 200, 100, 4},  // of a worker
+        {25, 64, 40, 0, 999, 10, 20, 10},       // no workers: as one
+        {99, 100, 100, 1, 2000, 99, 50, 2},     // nearly all
         {100, 64, 40, 1, 2000, UINT32_MAX, UINT32_MAX, UINT32_MAX},
         {101, 64, 40, 1, 2000, UINT32_MAX, UINT32_MAX, UINT32_MAX},
     };
