@@ -16,7 +16,7 @@ static void test_the_share_is_a_percentage_of_what_is_in_use(void **state)
         uint32_t pct, size, out, workers, usual_us, share, unproven_share, watch;
     } rows[] = {
         {25, 64, 40, 1, 2000, 10, 20, 1},
-        {25, 64, 400, 1, 2000, 16, 32, 1},      // more than there are
+        {25, 64, 400, 1, 2000, 16, 32, 2},      // more than there are
         {50, 64, 40, 4, 2000, 20, 5, 1},        // a worker has its part of half
         {25, 64, 43, 1, 2000, 10, 21, 1},       // rounded down
         {25, 64, 11, 1, 2000, 2, 5, 1},         // 2 at least
