@@ -27,19 +27,25 @@ struct list {
     size_t count, cap;
 };
 
+bool hg_stats_make_room(void **rows, size_t *cap, size_t count, size_t bytes)
+{
+    if (count <= *cap)
+        return true;
+    void *more = reallocarray(*rows, 2 * count, bytes);
+    if (more == NULL)
+        return false;
+    *rows = more;
+    *cap = 2 * count;
+    return true;
+}
+
 static bool take_board(struct list *list, struct hg_bind_board *board)
 {
-    bool done = true;
     pthread_mutex_lock(&board->lock);
-    if (list->count + board->count > list->cap) {
-        size_t cap = (list->count + board->count) * 2;
-        void *more = reallocarray(list->rows, cap, sizeof *list->rows);
-        done = more != NULL;
-        if (done) {
-            list->rows = more;
-            list->cap = cap;
-        }
-    }
+    void *rows = list->rows;
+    bool done =
+        hg_stats_make_room(&rows, &list->cap, list->count + board->count, sizeof *list->rows);
+    list->rows = rows;
     for (size_t i = 0; done && i < board->count; i++)
         list->rows[list->count++] = (struct shown){board->rows[i], 1};
     pthread_mutex_unlock(&board->lock);

@@ -23,17 +23,11 @@ struct list {
 
 static bool take_board(struct list *list, struct hg_heldkey_board *board)
 {
-    bool done = true;
     pthread_mutex_lock(&board->lock);
-    if (list->count + board->count > list->cap) {
-        size_t cap = (list->count + board->count) * 2;
-        struct hg_heldkey_shown *more = reallocarray(list->rows, cap, sizeof *more);
-        done = more != NULL;
-        if (done) {
-            list->rows = more;
-            list->cap = cap;
-        }
-    }
+    void *rows = list->rows;
+    bool done =
+        hg_stats_make_room(&rows, &list->cap, list->count + board->count, sizeof *list->rows);
+    list->rows = rows;
     for (size_t i = 0; done && i < board->count; i++)
         list->rows[list->count++] = board->rows[i];
     pthread_mutex_unlock(&board->lock);

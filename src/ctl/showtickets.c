@@ -116,24 +116,28 @@ static bool is_observed(const json_t *entry, const json_t *buckets)
     return false;
 }
 
-static void print_binds(const struct hg_ctl_rows *rows, const json_t *buckets, bool observed)
+/* A table of the rows NAME:N whose entries are wanted, behind an empty line, if there are any. */
+struct listing {
+    const char *name;
+    const char *const *headings, *const *fields;
+    size_t columns;
+    bool (*is_wanted)(const json_t *entry, const json_t *buckets);
+};
+
+static void print_listing(const struct listing *listing, const struct hg_ctl_rows *rows,
+                          const json_t *buckets)
 {
-    const char *headings[] = {
-        observed ? "WOULD EVICT" : "EVICTED KEY", "CLASS", "OF", "ONE IN", "PASSED", "REFUSED"};
-    static const char *const fields[] = {"v", "class", "k", "allowEveryX", "passed", "refused"};
-    static const char head[] = "bindthrottle:";
     struct hg_ctl_table table;
-    size_t entries = 0;
-    hg_ctl_table_init(&table, sizeof headings / sizeof headings[0], headings);
+    size_t entries = 0, len = strlen(listing->name);
+    hg_ctl_table_init(&table, listing->columns, listing->headings);
     for (size_t i = 0; i < rows->count; i++) {
         const struct hg_ctl_row *row = &rows->row[i];
-        if (strncmp(row->name, head, sizeof head - 1) != 0)
+        if (strncmp(row->name, listing->name, len) != 0)
             continue;
         json_t *entry = json_loadb(row->value, row->value_len, 0, NULL);
-        if (json_is_object(entry) && is_observed(entry, buckets) == observed &&
-            ++entries <= KEYS_MAX)
-            for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
-                add_field(&table, entry, fields[f]);
+        if (json_is_object(entry) && listing->is_wanted(entry, buckets) && ++entries <= KEYS_MAX)
+            for (size_t f = 0; f < listing->columns; f++)
+                add_field(&table, entry, listing->fields[f]);
         json_decref(entry);
     }
     if (entries > 0) {
@@ -145,40 +149,38 @@ static void print_binds(const struct hg_ctl_rows *rows, const json_t *buckets, b
     hg_ctl_table_fini(&table);
 }
 
-/* Keys that are held at their share of a server's tickets. */
-static void print_held(const struct hg_ctl_rows *rows)
+static bool is_evicted(const json_t *entry, const json_t *buckets)
 {
-    static const char *const headings[] = {"HELD KEY", "TENANT",  "SERVER",     "TICKETS",
-                                           "OUT",      "WAITING", "SERVICE MS", "REFUSED"};
-    static const char *const fields[] = {"v",   "tenant",  "server",        "tickets",
-                                         "out", "waiting", "serviceMillis", "refused"};
-    static const char head[] = "keyshare:";
-    struct hg_ctl_table table;
-    size_t entries = 0;
-    hg_ctl_table_init(&table, sizeof headings / sizeof headings[0], headings);
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct hg_ctl_row *row = &rows->row[i];
-        if (strncmp(row->name, head, sizeof head - 1) != 0)
-            continue;
-        json_t *entry = json_loadb(row->value, row->value_len, 0, NULL);
-        if (json_is_object(entry) && !json_is_true(json_object_get(entry, "observed")) &&
-            ++entries <= KEYS_MAX)
-            for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
-                add_field(&table, entry, fields[f]);
-        json_decref(entry);
-    }
-    if (entries > 0) {
-        putchar('\n');
-        hg_ctl_table_print(&table, stdout);
-    }
-    if (entries > KEYS_MAX)
-        printf("and %zu more, see stats bindthrottle\n", entries - KEYS_MAX);
-    hg_ctl_table_fini(&table);
+    return !is_observed(entry, buckets);
 }
+
+/* At its share of a server's tickets. */
+static bool is_held(const json_t *entry, const json_t *buckets)
+{
+    (void)buckets;
+    return !json_is_true(json_object_get(entry, "observed"));
+}
+
+#define BINDS_COLUMNS 6
+#define HELD_COLUMNS  8
 
 void hg_ctl_print_binds(const struct hg_ctl_rows *rows, const json_t *buckets)
 {
-    print_binds(rows, buckets, false);
-    print_binds(rows, buckets, true);
-    print_held(rows);
+    static const char *const evicted[BINDS_COLUMNS] = {"EVICTED KEY", "CLASS",  "OF",
+                                                       "ONE IN",      "PASSED", "REFUSED"};
+    static const char *const observed[BINDS_COLUMNS] = {"WOULD EVICT", "CLASS",  "OF",
+                                                        "ONE IN",      "PASSED", "REFUSED"};
+    static const char *const binds[BINDS_COLUMNS] = {"v",           "class",  "k",
+                                                     "allowEveryX", "passed", "refused"};
+    static const char *const held[HELD_COLUMNS] = {"HELD KEY", "TENANT",  "SERVER",     "TICKETS",
+                                                   "OUT",      "WAITING", "SERVICE MS", "REFUSED"};
+    static const char *const shares[HELD_COLUMNS] = {"v",   "tenant",  "server",        "tickets",
+                                                     "out", "waiting", "serviceMillis", "refused"};
+    const struct listing listings[] = {
+        {"bindthrottle:", evicted, binds, BINDS_COLUMNS, is_evicted},
+        {"bindthrottle:", observed, binds, BINDS_COLUMNS, is_observed},
+        {"keyshare:", held, shares, HELD_COLUMNS, is_held},
+    };
+    for (size_t i = 0; i < sizeof listings / sizeof listings[0]; i++)
+        print_listing(&listings[i], rows, buckets);
 }
