@@ -187,12 +187,14 @@ static void begin(struct hg_binds *binds, struct hg_upstream *upstream, struct h
     round->share = share;
     round->number = ++binds->last_round;
     round->workers = front->worker_count;
+    bool longest = may_evict_longest(upstream);
     round->conf = (struct hg_bindwatch_conf){
         .threshold_pct = settings->threshold_pct,
         .min_age_us = settings->min_age_us,
         .least_pct = done->still ? STILL_PCT : 0,
-        .dear_us = hg_bindwatch_dear_us(done->usual_us, settings->min_age_us),
-        .evict_longest = may_evict_longest(upstream),
+        .dear_us =
+            hg_bindwatch_dear_us(done->usual_us, longest ? settings->min_age_us : UINT64_MAX),
+        .evict_longest = longest,
     };
     hg_list_append(&binds->rounds, &round->node);
     hg_counter_add(&binds->rounds_begun, 1);

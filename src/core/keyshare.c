@@ -59,8 +59,11 @@ static uint64_t oldest_age_us(const struct hg_keyshare *ks, const struct hg_keys
 static bool is_overdue(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                        uint64_t answered_us)
 {
-    /* A slot was stranded because its answer was late. */
-    return key->stranded > 0 || oldest_age_us(ks, key, answered_us) > fast_us(ks, key->usual_us);
+    uint64_t age_us = oldest_age_us(ks, key, answered_us);
+    /* A slot is stranded since its client has gone, or since its answer is late. */
+    uint64_t stranded_us =
+        key->stranded > 0 ? since(last_answer_us(ks, answered_us), key->stranded_us) : 0;
+    return (age_us > stranded_us ? age_us : stranded_us) > fast_us(ks, key->usual_us);
 }
 
 static bool is_proven(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
@@ -240,6 +243,7 @@ void hg_keyshare_tick(struct hg_keyshare *ks, const struct hg_keyshare_view *vie
     if (since(view->now_us, ks->second_us) < SECOND_US)
         return;
     ks->started_before = ks->second_us != 0 ? view->started - ks->second_started : 0;
+    ks->has_second = ks->second_us != 0;
     ks->second_started = view->started;
     ks->second_us = view->now_us;
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(ks, key)) != NULL;) {
@@ -252,7 +256,7 @@ void hg_keyshare_tick(struct hg_keyshare *ks, const struct hg_keyshare_view *vie
 static bool has_others(const struct hg_keyshare *ks, const struct hg_keyshare_key *key)
 {
     uint64_t all = since(ks->view.started, ks->second_started) + ks->started_before;
-    return all > (uint64_t)key->started + key->started_before;
+    return !ks->has_second || all > (uint64_t)key->started + key->started_before;
 }
 
 /* Would `engaged` of it be within its bounds? */
@@ -409,6 +413,8 @@ void hg_keyshare_strand(struct hg_keyshare *ks, uint32_t id, int change, uint64_
     atomic_store_explicit(count,
                           atomic_load_explicit(count, memory_order_relaxed) + (uint32_t)change,
                           memory_order_relaxed);
+    if (key->stranded == 0)
+        key->stranded_us = now_us;
     key->stranded += (uint32_t)change;
     key->engaged += (uint32_t)change;
     key->used_us = now_us;

@@ -90,6 +90,7 @@ struct hg_keyshare_key {
     struct hg_list parked;          /* oldest first */
     uint32_t out, engaged, waiting; /* parts running; and lined or stranded, too; parked */
     uint32_t stranded;
+    uint64_t stranded_us;             /* since when there are stranded ones */
     uint32_t started, started_before; /* tickets in this second, and in the one before */
     uint32_t slow;                    /* slow answers in a row */
     uint32_t service_us;              /* mean of its services lately */
@@ -132,13 +133,15 @@ struct hg_keyshare {
     struct hg_keyshare_view view;
     double mean_out;
     uint64_t second_us;         /* beginning of this second */
+    bool has_second;            /* it has seen one from begin to end */
     uint64_t second_started;    /* view.started then, */
     uint64_t started_before;    /* and how many in the second before */
     uint32_t key_count, parked; /* records; parts */
     uint32_t unproven_out;      /* tickets of keys that are not proven */
 };
 
-/* The counts are the caller's, zeroed. Keys have no share before the first hg_keyshare_tick. */
+/* The counts are the caller's, zeroed. Keys have no share before the first hg_keyshare_tick, and
+   count as one of several for the first second. */
 void hg_keyshare_init(struct hg_keyshare *ks, struct hg_keyshare_counts *counts);
 /* Memory for one more record, to be given while there is none to spare: a key without a record has
    no share. It is the keyshare's until hg_keyshare_take_record gives it back. */

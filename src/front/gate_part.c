@@ -56,6 +56,10 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
     hg_list_init(&part->running);
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
         hg_gate_line_init(&part->lines[kind], worker, &share->holders[kind], part);
+    /* Many may come at once, who have waited at another server: keys have shares from the first
+       request on. */
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        hg_gate_tick_keys(&part->lines[kind]);
     hg_list_append(&gate->parts, &part->node);
     return part;
 }

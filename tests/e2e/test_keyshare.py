@@ -9,6 +9,7 @@ asked for at a steady rate beside the culprit.
 import contextlib
 import json
 import re
+import time
 
 import pytest
 
@@ -114,6 +115,21 @@ def test_what_a_refused_client_is_told():
         with tools.clients(daemon, 1, xerror=False)[0] as plain:
             seen = {plain.get(keys[0]).status for _ in range(4)}
         assert seen <= {St.OK, St.ETMPFAIL} and St.ETMPFAIL in seen, seen
+
+
+def test_a_share_holds_at_once_when_a_server_has_another_name():
+    """What waits goes over to the new server, and not all at once: nothing is known of the key there,
+    and nobody else has asked yet."""
+    with scene() as (daemon, load, keys):
+        let_loose(load, keys, 2.0)
+        begun = time.monotonic()
+        address = daemon.config["upstreams"][0]["servers"][0]["address"]
+        tools.reload(daemon, servers=[{"address": address.replace("127.0.0.1", "localhost")}])
+        load.run(1.5)
+        innocents = load.select("innocent", begun)
+        assert set(statuses(innocents)) == {St.OK}, statuses(innocents)
+        assert len(innocents) > RATE, len(innocents)
+        assert held(daemon)[keys[0]]["out"] <= 2
 
 
 def test_observed_keys_are_not_held():

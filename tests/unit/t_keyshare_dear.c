@@ -231,6 +231,24 @@ static void test_the_only_active_key_has_no_share(void **state)
     assert_asks(1, GO);
 }
 
+/* Of a new line nothing is known: what comes at once, from another server perhaps, has a share. */
+static void test_in_the_first_second_others_may_come(void **state)
+{
+    (void)state;
+    memset(&counts, 0, sizeof counts);
+    hg_keyshare_init(&ks, &counts);
+    others = 0;
+    view.started = 0;
+    tick();
+    burst(1, 30);
+    assert_counts(1, 2, 28);
+    pass(990 * MS);
+    assert_asks(1, REFUSE);
+    pass(1 * S + 20 * MS);
+    release(record(1));
+    assert_counts(1, 30, 0);
+}
+
 static void test_unproven_keys_have_half_together(void **state)
 {
     (void)state;
@@ -351,6 +369,7 @@ int main(void)
         TEST(test_no_key_is_overdue_while_the_store_stands_still),
         TEST(test_a_request_given_up_while_the_store_stands_still),
         TEST(test_the_only_active_key_has_no_share),
+        TEST(test_in_the_first_second_others_may_come),
         TEST(test_unproven_keys_have_half_together),
         TEST(test_a_key_that_was_not_slow_may_have_one),
         TEST(test_keys_in_one_chain_are_kept_apart),

@@ -173,6 +173,7 @@ static void test_one_leaves_the_line(void **state)
 
 /* ---- stranded slots ---- */
 
+/* Overdue once it is stranded for longer than an answer may take. */
 static void test_a_stranded_slot_is_held_and_overdue(void **state)
 {
     (void)state;
@@ -182,6 +183,12 @@ static void test_a_stranded_slot_is_held_and_overdue(void **state)
     strand(1, 1);
     assert_int_equal(record(1)->engaged, 2);
     assert_int_equal(hg_keyshare_count(&counts, 1), 2);
+    assert_asks(1, GO); // its client may just have gone
+    pass(11 * MS);
+    answered_us = now_us;
+    assert_asks(1, GO); // as long as it may take
+    pass(10 * MS);
+    answered_us = now_us;
     assert_true(hg_keyshare_is_dear(&ks, record(1), answered_us, now_us)); // two, and overdue
     assert_asks(1, PARK);
     assert_int_equal(ks.unproven_out, 2);
