@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 //   answers quick:  all on one connection, most recently used first      a b c d ─► link
-//   answers slow:   an idle one, or one more, or that with the fewest    a ─► link, b ─► link, ...
+//   answers slow, or none yet: an idle one, or one more, or that with the fewest    a ─► link, b ─► link, ...
 //
 // Answers come in order, so whoever is put behind a request that takes long waits for it, and
 // nobody knows which one will. Where a connection is busy for long with each answer, sending many
@@ -16,8 +16,8 @@
 
 void hg_pool_tick_apart(struct hg_pool *pool)
 {
-    pool->apart =
-        pool->domain->usual_us >= APART_USUAL_US && pool->block.service_us >= APART_BUSY_US;
+    pool->apart = pool->domain->usual_us == 0 || (pool->domain->usual_us >= APART_USUAL_US &&
+                                                  pool->block.service_us >= APART_BUSY_US);
 }
 
 /* One that is free, and that nobody needs more. */
