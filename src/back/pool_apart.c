@@ -1,8 +1,8 @@
 // pool_apart - requests that take long are put on connections of their own, as far as there are any
 // SPDX-License-Identifier: BSD-3-Clause
 //
-//   answers quick:  all on one connection, most recently used first      a b c d ─► link
-//   answers slow, or none yet: an idle one, or one more, or that with the fewest    a ─► link, b ─► link, ...
+//   answers quick:              all on one connection, most recently used first
+//   answers slow, or none yet:  an idle one, or one more, or that with the fewest requests
 //
 // Answers come in order, so whoever is put behind a request that takes long waits for it, and
 // nobody knows which one will. Where a connection is busy for long with each answer, sending many

@@ -72,6 +72,7 @@ def refused(load):
     return statuses(load.select("dear*"))[St.BIND_THROTTLE]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_told_of_a_held_key(threads):
     with scene(threads=threads) as (daemon, load, keys):
@@ -117,6 +118,7 @@ def test_what_a_refused_client_is_told():
         assert seen <= {St.OK, St.ETMPFAIL} and St.ETMPFAIL in seen, seen
 
 
+@pytest.mark.alone
 def test_a_share_holds_at_once_when_a_server_has_another_name():
     """What waits goes over to the new server, and not all at once: nothing is known of the key there,
     and nobody else has asked yet."""
@@ -154,12 +156,17 @@ def test_without_a_share_nothing_is_held():
         poll(lambda: refused(load) > 0 or load.run(0.1), 8 * SCALE, what="refusals")
 
 
+@pytest.mark.alone
 def test_several_keys_at_once():
     """Each has its own share and its own lines."""
     with scene(culprits=3) as (daemon, load, keys):
-        let_loose(load, keys, 3.0)
-        rows = {key: row for key, row in held(daemon).items() if row["refused"]}
-        assert set(rows) == set(keys), rows
+        let_loose(load, keys, 2.0)
+
+        def refused_rows():
+            return {key: row for key, row in held(daemon).items() if row["refused"]}
+        poll(lambda: set(keys) <= set(refused_rows()) or load.run(0.2), 5 * SCALE,
+             what="refusals for each key")
+        rows = {key: row for key, row in refused_rows().items() if key in keys}
         # Dear keys have half of what is in use together, and one each in any case.
         assert sum(row["out"] for row in rows.values()) <= SLOTS / 2 + len(keys), rows
         assert {line[2].encode() for line in told(daemon, "begin")} == set(keys)
