@@ -34,7 +34,7 @@ struct hg_embedded_op {
     struct hg_result result;
     /* the worker's own */
     struct hg_call *call;   /* NULL when nobody waits for the answer any more */
-    uint64_t stranded;       /* then the ticket of the call, while the answer is to come */
+    uint64_t stranded;      /* then the ticket of the call, while the answer is to come */
     struct hg_blob *blob;   /* holds the value */
     struct hg_list waiters; /* calls that go on when this is answered */
     struct hg_list flushes; /* in the store's list of flushes that are on their way */

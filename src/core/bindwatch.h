@@ -8,9 +8,9 @@
 // when less than 4 are used), qualifies: all its waiting requests are to be evicted, and its oldest
 // dispatched ones until it holds less than the threshold, or 1. Several keys may qualify at once,
 // each is judged alone; none does whose requests are answered as fast as any (dear_us). If
-// none does, and `evict_longest` is set, the one request that has run longest is to be evicted, if it
-// is older than min_age_us.
-// Candidates are judged by slots alone; a key that is throttled already is judged as any other.
+// none does, and `evict_longest` is set, the one request that has run longest is to be evicted, if
+// it is older than min_age_us. Candidates are judged by slots alone; a key that is throttled
+// already is judged as any other.
 //
 // Used slots are those that requests hold, the stranded ones of evicted requests included: they are
 // not free. So an eviction changes a key's share and nobody else's; without them an eviction of

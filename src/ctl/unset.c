@@ -11,8 +11,8 @@
 
 /* All that any of them can have, each once. */
 enum {
-    PATHS_MAX = HG_CTL_NODE_OPTIONS + HG_CTL_NODE_PARAMS + HG_CTL_UPSTREAM_PARAMS +
-                HG_CTL_BUCKET_PARAMS
+    PATHS_MAX =
+        HG_CTL_NODE_OPTIONS + HG_CTL_NODE_PARAMS + HG_CTL_UPSTREAM_PARAMS + HG_CTL_BUCKET_PARAMS
 };
 
 struct paths {

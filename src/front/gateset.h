@@ -32,8 +32,8 @@ struct hg_gateset_conf {
     bool flood_newest;
     unsigned key_share_pct;
     bool evict_longest; /* when no key of a backlogged server holds too much */
-    uint64_t cap; /* of the sum of all sizes; 0: none */
-    bool is_sum;  /* fixed control: read_tickets and write_tickets are of all servers together */
+    uint64_t cap;       /* of the sum of all sizes; 0: none */
+    bool is_sum; /* fixed control: read_tickets and write_tickets are of all servers together */
 };
 
 struct hg_gateset {

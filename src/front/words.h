@@ -15,7 +15,14 @@
 #define HG_WORDS_ENTRIES 64
 #define HG_WORDS_BYTES   480
 
-enum hg_words_kind { HG_WORDS_LATE, HG_WORDS_FULL, HG_WORDS_FLOOD, HG_WORDS_KEY, HG_WORDS_BIND, HG_WORDS_HOT };
+enum hg_words_kind {
+    HG_WORDS_LATE,
+    HG_WORDS_FULL,
+    HG_WORDS_FLOOD,
+    HG_WORDS_KEY,
+    HG_WORDS_BIND,
+    HG_WORDS_HOT
+};
 
 /* What a value says: kind, and numbers that it mentions. */
 struct hg_words_key {
