@@ -28,8 +28,8 @@
 //     answer leaves its slot stranded: on_strand(server, ticket, +1), before on_done if there is
 //     one. When that answer has come and was dropped, or the connection has ended,
 //     on_strand(server, ticket, -1). Both from within the store, which the listener does not call.
-//     What another worker's store carries out (relay.h) is that one's to tell: on its thread, to
-//     its listener.
+//     A call that another worker's store carries out (relay.h) is reported there: on that worker's
+//     thread, to its own listener.
 //   - server_of names the server that submit would send a call to now. It changes nothing, and the
 //     numbers of servers hold for all workers' instances of one generation.
 #ifndef HG_BACK_STORE_H

@@ -275,7 +275,7 @@ uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_ke
     return age_us > key->service_us ? age_us : key->service_us;
 }
 
-/* Would it wait in vain? Only of keys that have shown to be slow, while the store answers. */
+/* Would its wait be in vain? Only where the key has proved slow, and while the store answers. */
 static bool is_in_vain(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                        uint64_t answered_us, uint64_t now_us)
 {

@@ -57,7 +57,7 @@ struct hg_keyshare_counts {
     _Atomic uint32_t of[HG_KEYSHARE_CHAINS];
 };
 
-/* What requests usually take; zeroed at first. */
+/* A usual service time; to be zeroed before use. */
 struct hg_keyshare_usual {
     uint32_t us;    /* 0: not known */
     uint32_t rises; /* samples above it in a row, 6 at most */
@@ -109,7 +109,7 @@ struct hg_keyshare_chain {
     struct hg_keyshare_key *keys;
 };
 
-/* What the worker knows of the holder; set by hg_keyshare_tick. */
+/* A worker's view of the holder, as of the last hg_keyshare_tick. */
 struct hg_keyshare_view {
     uint64_t now_us;
     uint32_t pct;         /* 100 and more: keys have no share */
