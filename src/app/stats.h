@@ -23,8 +23,6 @@ void hg_stats_throttle(struct hg_process *process, struct hg_job *job);
 
 /* stats_tickets.c, stats_binds.c */
 void hg_stats_tickets(struct hg_process *process, struct hg_job *job);
-/* Room for so many rows of so many bytes in an array of *cap; false when memory is out. */
-HG_MUST_USE bool hg_stats_make_room(void **rows, size_t *cap, size_t count, size_t bytes);
 void hg_stats_binds(struct hg_process *process, struct hg_job *job);
 /* A part of that: keys that are held at their share of tickets. */
 void hg_stats_heldkeys(struct hg_process *process, struct hg_job *job);

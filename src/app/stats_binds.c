@@ -11,6 +11,7 @@
 
 #include "app/rights.h"
 #include "app/stats.h"
+#include "app/stats_rows.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/status.h"
@@ -22,32 +23,14 @@ struct shown {
     unsigned workers;
 };
 
-struct list {
-    struct shown *rows;
-    size_t count, cap;
-};
-
-bool hg_stats_make_room(void **rows, size_t *cap, size_t count, size_t bytes)
+static bool take_board(struct hg_stats_rows *list, struct hg_bind_board *board)
 {
-    if (count <= *cap)
-        return true;
-    void *more = reallocarray(*rows, 2 * count, bytes);
-    if (more == NULL)
-        return false;
-    *rows = more;
-    *cap = 2 * count;
-    return true;
-}
-
-static bool take_board(struct list *list, struct hg_bind_board *board)
-{
+    struct shown *row = NULL;
     pthread_mutex_lock(&board->lock);
-    void *rows = list->rows;
-    bool done =
-        hg_stats_make_room(&rows, &list->cap, list->count + board->count, sizeof *list->rows);
-    list->rows = rows;
-    for (size_t i = 0; done && i < board->count; i++)
-        list->rows[list->count++] = (struct shown){board->rows[i], 1};
+    size_t i = 0;
+    for (; i < board->count && (row = hg_stats_add(list)) != NULL; i++)
+        *row = (struct shown){board->rows[i], 1};
+    bool done = i == board->count;
     pthread_mutex_unlock(&board->lock);
     return done;
 }
@@ -76,28 +59,15 @@ static int compare_x(const void *a, const void *b)
     return compare_keys(a, b);
 }
 
-/* One row for each key. */
-static void merge(struct list *list)
+static void absorb(void *a, const void *b)
 {
-    size_t kept = 0;
-    if (list->count == 0)
-        return;
-    qsort(list->rows, list->count, sizeof *list->rows, compare_keys);
-    for (size_t i = 1; i < list->count; i++) {
-        struct hg_bind_shown *into = &list->rows[kept].of;
-        const struct hg_bind_shown *from = &list->rows[i].of;
-        if (compare_keys(&list->rows[kept], &list->rows[i]) != 0) {
-            list->rows[++kept] = list->rows[i];
-            continue;
-        }
-        list->rows[kept].workers++;
-        into->x = from->x > into->x ? from->x : into->x;
-        into->asked_us = from->asked_us > into->asked_us ? from->asked_us : into->asked_us;
-        into->passed += from->passed;
-        into->refused += from->refused;
-    }
-    list->count = kept + 1;
-    qsort(list->rows, list->count, sizeof *list->rows, compare_x);
+    struct hg_bind_shown *into = &((struct shown *)a)->of;
+    const struct hg_bind_shown *from = &((const struct shown *)b)->of;
+    ((struct shown *)a)->workers++;
+    into->x = from->x > into->x ? from->x : into->x;
+    into->asked_us = from->asked_us > into->asked_us ? from->asked_us : into->asked_us;
+    into->passed += from->passed;
+    into->refused += from->refused;
 }
 
 static json_t *row_json(const struct shown *row, uint64_t now_us)
@@ -118,16 +88,18 @@ static json_t *row_json(const struct shown *row, uint64_t now_us)
                      (json_int_t)(idle_us / 1000));
 }
 
-static void add_entries(struct hg_process *process, struct hg_job *job, const struct list *list)
+static void add_entries(struct hg_process *process, struct hg_job *job,
+                        const struct hg_stats_rows *list)
 {
+    const struct shown *rows = list->rows;
     unsigned number = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct hg_bucket *bucket =
-            hg_directory_bucket(process->directory, hg_span_str(list->rows[i].of.bucket));
+            hg_directory_bucket(process->directory, hg_span_str(rows[i].of.bucket));
         if (bucket == NULL || !hg_stats_may_see(job, bucket))
             continue;
         char name[32];
-        json_t *row = row_json(&list->rows[i], hg_now_us());
+        json_t *row = row_json(&rows[i], hg_now_us());
         char *text = row != NULL ? json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(5)) : NULL;
         snprintf(name, sizeof name, "bindthrottle:%u", ++number);
         if (text == NULL)
@@ -167,7 +139,7 @@ static void add_tenant(struct hg_job *job, const struct hg_bucket *bucket)
 void hg_stats_binds(struct hg_process *process, struct hg_job *job)
 {
     const struct hg_directory *directory = process->directory;
-    struct list list = {0};
+    struct hg_stats_rows list = {.row_bytes = sizeof(struct shown)};
     bool done = true;
     for (unsigned w = 0; done && w < process->front.worker_count; w++)
         done = take_board(&list, &process->workers[w].bind_board);
@@ -182,7 +154,7 @@ void hg_stats_binds(struct hg_process *process, struct hg_job *job)
     for (size_t i = 0; i < directory->bucket_count; i++)
         if (hg_stats_may_see(job, directory->buckets[i]))
             add_tenant(job, directory->buckets[i]);
-    merge(&list);
+    hg_stats_merge(&list, compare_keys, absorb, compare_x);
     add_entries(process, job, &list);
     hg_stats_heldkeys(process, job);
     free(list.rows);

@@ -11,25 +11,20 @@
 
 #include "app/rights.h"
 #include "app/stats.h"
+#include "app/stats_rows.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/heldkeyboard.h"
 #include "proto/status.h"
 
-struct list {
-    struct hg_heldkey_shown *rows;
-    size_t count, cap;
-};
-
-static bool take_board(struct list *list, struct hg_heldkey_board *board)
+static bool take_board(struct hg_stats_rows *list, struct hg_heldkey_board *board)
 {
+    struct hg_heldkey_shown *row = NULL;
     pthread_mutex_lock(&board->lock);
-    void *rows = list->rows;
-    bool done =
-        hg_stats_make_room(&rows, &list->cap, list->count + board->count, sizeof *list->rows);
-    list->rows = rows;
-    for (size_t i = 0; done && i < board->count; i++)
-        list->rows[list->count++] = board->rows[i];
+    size_t i = 0;
+    for (; i < board->count && (row = hg_stats_add(list)) != NULL; i++)
+        *row = board->rows[i];
+    bool done = i == board->count;
     pthread_mutex_unlock(&board->lock);
     return done;
 }
@@ -57,29 +52,15 @@ static int compare_lines(const void *a, const void *b)
     return compare_keys(a, b);
 }
 
-/* One row for each key, server and kind. */
-static void merge(struct list *list)
+static void absorb(void *a, const void *b)
 {
-    size_t kept = 0;
-    if (list->count == 0)
-        return;
-    qsort(list->rows, list->count, sizeof *list->rows, compare_keys);
-    for (size_t i = 1; i < list->count; i++) {
-        struct hg_heldkey_shown *into = &list->rows[kept];
-        const struct hg_heldkey_shown *from = &list->rows[i];
-        if (compare_keys(into, from) != 0) {
-            list->rows[++kept] = *from;
-            continue;
-        }
-        into->out += from->out;
-        into->waiting += from->waiting;
-        into->refused += from->refused;
-        into->service_us =
-            from->service_us > into->service_us ? from->service_us : into->service_us;
-        into->since_us = from->since_us < into->since_us ? from->since_us : into->since_us;
-    }
-    list->count = kept + 1;
-    qsort(list->rows, list->count, sizeof *list->rows, compare_lines);
+    struct hg_heldkey_shown *into = a;
+    const struct hg_heldkey_shown *from = b;
+    into->out += from->out;
+    into->waiting += from->waiting;
+    into->refused += from->refused;
+    into->service_us = from->service_us > into->service_us ? from->service_us : into->service_us;
+    into->since_us = from->since_us < into->since_us ? from->since_us : into->since_us;
 }
 
 static json_t *row_json(const struct hg_heldkey_shown *row, uint64_t now_us)
@@ -111,19 +92,20 @@ static void add_row(struct hg_job *job, unsigned number, const struct hg_heldkey
 
 void hg_stats_heldkeys(struct hg_process *process, struct hg_job *job)
 {
-    struct list list = {0};
+    struct hg_stats_rows list = {.row_bytes = sizeof(struct hg_heldkey_shown)};
     bool done = true;
     unsigned number = 0;
     for (unsigned w = 0; done && w < process->front.worker_count; w++)
         done = take_board(&list, &process->workers[w].heldkey_board);
     if (!done)
         hg_job_fail(job, HG_STATUS_EINTERNAL, "no memory is left");
-    merge(&list);
+    hg_stats_merge(&list, compare_keys, absorb, compare_lines);
+    const struct hg_heldkey_shown *rows = list.rows;
     for (size_t i = 0; i < list.count; i++) {
         const struct hg_bucket *bucket =
-            hg_directory_bucket(process->directory, hg_span_str(list.rows[i].bucket));
+            hg_directory_bucket(process->directory, hg_span_str(rows[i].bucket));
         if (bucket != NULL && hg_stats_may_see(job, bucket))
-            add_row(job, ++number, &list.rows[i]);
+            add_row(job, ++number, &rows[i]);
     }
     free(list.rows);
 }

@@ -7,6 +7,7 @@
 
 #include "app/web_own.h"
 #include "base/clock.h"
+#include "base/grow.h"
 
 struct waiting {
     struct hg_list node;
@@ -39,17 +40,12 @@ void hg_webask_fini(struct hg_webask *ask)
 /* Room for one more row. */
 static bool make_room(struct hg_webask *ask, void **rows, size_t row_bytes)
 {
-    if (ask->count < ask->cap)
-        return true;
-    size_t cap = ask->cap > 0 ? ask->cap * 2 : 64;
-    void *more = reallocarray(*rows, cap, row_bytes);
-    if (more == NULL) {
+    void *more = hg_grow(*rows, &ask->cap, ask->count + 1, row_bytes);
+    if (more != NULL)
+        *rows = more;
+    else
         ask->failed = true;
-        return false;
-    }
-    *rows = more;
-    ask->cap = cap;
-    return true;
+    return more != NULL;
 }
 
 /* ---- hot keys, on housekeeping ---- */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 #include "core/bindevent.h"
 #include "front/gate.h"
@@ -233,21 +234,6 @@ void hg_bind_undo(struct hg_request *request)
 
 /* ---- the board ---- */
 
-static bool make_room(struct hg_bind_board *board, size_t count)
-{
-    if (count <= board->cap)
-        return true;
-    size_t cap = board->cap > 0 ? board->cap : FIRST_ENTRIES;
-    while (cap < count)
-        cap *= 2;
-    struct hg_bind_shown *rows = realloc(board->rows, cap * sizeof *rows);
-    if (rows == NULL)
-        return false;
-    board->rows = rows;
-    board->cap = cap;
-    return true;
-}
-
 static void show_lane(struct hg_worker *worker, struct hg_bind_board *board,
                       const struct hg_lane *lane)
 {
@@ -282,7 +268,9 @@ static void show(struct hg_worker *worker)
         return;
     pthread_mutex_lock(&board->lock);
     board->count = 0;
-    if (make_room(board, count)) {
+    struct hg_bind_shown *rows = hg_grow(board->rows, &board->cap, count, sizeof *rows);
+    if (rows != NULL) {
+        board->rows = rows;
         HG_LIST_EACH(node, &worker->lanes_bound)
         show_lane(worker, board, HG_CONTAINER_OF(node, struct hg_lane, bound));
     }

@@ -4,6 +4,7 @@
 #define HG_FRONT_GATE_IN_H
 
 #include "front/gate.h"
+#include "front/words.h"
 
 /* ---- lines (gate_line.c) ---- */
 
@@ -21,9 +22,6 @@ void hg_gate_park_again(struct hg_gate_pass *pass, struct hg_gate_line *in,
                         struct hg_keyshare_key *key);
 /* It waits for its key's share no longer, but for a ticket. */
 void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in);
-/* It is refused, as its key has its share. */
-void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
-                        uint64_t retry_us);
 /* Takes it out of its line, for other reasons than its turn. */
 void hg_gate_leave_line(struct hg_gate_pass *pass);
 /* Who waits gets what is there, as core/ticket.h wants it. */
@@ -32,6 +30,15 @@ void hg_gate_serve(struct hg_gate_line *in);
 void hg_gate_publish_line(struct hg_gate_line *in);
 /* While somebody waits: serves all lines of the worker. */
 void hg_gate_on_line_timer(struct hg_timer *timer);
+
+/* ---- refusals (gate_refuse.c) ---- */
+
+/* Its owner is told why. predicted_us: of a FLOOD or KEY, the wait that it would have had. */
+void hg_gate_refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                    enum hg_words_kind why, uint64_t predicted_us);
+/* It is refused, as its key has its share. */
+void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                        uint64_t retry_us);
 
 /* ---- shares of keys (gate_key.c) ---- */
 

@@ -1,16 +1,12 @@
 // gate_line - requests that wait for a ticket, worker's side
 // SPDX-License-Identifier: BSD-3-Clause
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/probe_point.h"
 #include "front/answer.h"
 #include "front/gate_in.h"
 #include "front/heldkey.h"
 #include "front/trace.h"
-#include "proto/hello.h"
-#include "proto/status.h"
 
 #define LOOK_US 5000 /* while somebody waits: so late may one be refused whose time is over */
 
@@ -38,123 +34,11 @@ void hg_gate_line_fini(struct hg_gate_line *in)
     }
 }
 
-/* ---- refusals ---- */
-
-/* "the server", "upstream 'cache'", "server '10.0.0.1:11211' of upstream 'cache'" */
-static void name_holder(const struct hg_gate_line *in, char *text, size_t bytes)
-{
-    if (in->part == NULL) {
-        snprintf(text, bytes, "the server");
-        return;
-    }
-    const char *server = in->part->share->server, *upstream = in->part->gate->upstream->name;
-    if (server[0] == '\0')
-        snprintf(text, bytes, "upstream '%s'", upstream);
-    else
-        snprintf(text, bytes, "server '%.80s' of upstream '%s'", server, upstream);
-}
-
-/* The member that names the server, or nothing: of no server, or of one whose name is no JSON. */
-static void server_member(const struct hg_gate_line *in, char *text, size_t bytes)
-{
-    const char *server = in->part != NULL ? in->part->share->server : "";
-    text[0] = '\0';
-    if (server[0] != '\0' && strpbrk(server, "\"\\\n\r\t") == NULL)
-        snprintf(text, bytes, ",\"server\":\"%.80s\"", server);
-}
-
-/* `retry_ms`: of a FLOOD or KEY. */
-static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
-                              const struct hg_bucket *bucket, const struct hg_gate_line *in,
-                              unsigned retry_ms)
-{
-    const char *place = hg_gate_place_name(in->place);
-    char of[240], server[100], text[480], members[400];
-    name_holder(in, of, sizeof of);
-    server_member(in, server, sizeof server);
-    if (key->kind == HG_WORDS_FLOOD)
-        snprintf(text, sizeof text,
-                 "tenant '%s' asks for more than can be served in time by a %s ticket of %s; try "
-                 "again in %u ms",
-                 bucket->name, place, of, retry_ms);
-    else if (key->kind == HG_WORDS_KEY)
-        snprintf(text, sizeof text,
-                 "requests for this key take long, and it has its share of the %s tickets of %s; "
-                 "try again in %u ms",
-                 place, of, retry_ms);
-    else
-        snprintf(text, sizeof text,
-                 key->kind == HG_WORDS_LATE ? "no %s ticket of %s became free in time"
-                                            : "too many requests wait for a %s ticket of %s",
-                 place, of);
-    if (key->kind == HG_WORDS_FLOOD || key->kind == HG_WORDS_KEY)
-        snprintf(members, sizeof members,
-                 "\"limit\":\"%s\",\"tenant\":\"%s\"%s,\"retry_after_ms\":%u",
-                 key->kind == HG_WORDS_KEY ? "key_share" : "tenant_line", bucket->name, server,
-                 retry_ms);
-    else
-        snprintf(members, sizeof members, "\"limit\":\"%s_tickets\",\"tenant\":\"%s\"%s", place,
-                 bucket->name, server);
-    return hg_words_keep(words, key, text, members);
-}
-
-/* A time to come again, of few different ones, so that the words are found again. */
-static unsigned retry_class(uint64_t us)
-{
-    unsigned class = 4; /* 16 ms */
-    while (class < 14 && ((uint64_t)1000 << class) < us)
-        class ++;
-    return class;
-}
-
-static struct hg_refusal refusal_of(enum hg_words_kind why)
-{
-    switch (why) {
-    case HG_WORDS_FULL:
-        return (struct hg_refusal){HG_STATUS_QUEUE_FULL, HG_OUTCOME_QUEUE_FULL, NULL, HG_SPAN_NONE,
-                                   HG_SPAN_NONE};
-    case HG_WORDS_KEY:
-        return (struct hg_refusal){HG_STATUS_BIND_THROTTLE, HG_OUTCOME_KEY_SHARE, NULL,
-                                   HG_SPAN_NONE, HG_SPAN_NONE};
-    default:
-        return (struct hg_refusal){HG_STATUS_QUEUE_TIMEOUT, HG_OUTCOME_QUEUE_TIMEOUT, NULL,
-                                   HG_SPAN_NONE, HG_SPAN_NONE};
-    }
-}
-
-/* `predicted_us`: of a FLOOD or KEY, the wait that it would have had. */
-static void refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in, enum hg_words_kind why,
-                   uint64_t predicted_us)
-{
-    struct hg_request *request = pass->request;
-    struct hg_words *words = &request->session->worker->words;
-    const struct hg_bucket *bucket = request->lane->bucket;
-    bool timed = why == HG_WORDS_FLOOD || why == HG_WORDS_KEY;
-    unsigned class = timed ? retry_class(predicted_us) : 0;
-    const struct hg_words_key key = {.of = bucket,
-                                     .kind = (uint8_t)why,
-                                     .json = pass == &request->pass &&
-                                             (request->features & HG_FEATURE_JSON) != 0,
-                                     .number = (uint16_t)((unsigned)in->place | class << 8),
-                                     .other = in->part != NULL ? (uint32_t)in->part->number : 0};
-    struct hg_refusal refusal = refusal_of(why);
-    refusal.verbatim = hg_words_find(words, &key);
-    if (refusal.verbatim.len == 0)
-        refusal.verbatim = explain(words, &key, bucket, in, 1u << class);
-    pass->owner->on_refused(pass, &refusal);
-}
-
 /* ---- in line ---- */
 
 static struct hg_gate_pass *pass_of(struct hg_ticketline_waiter *waiter)
 {
     return HG_CONTAINER_OF(waiter, struct hg_gate_pass, waiter);
-}
-
-void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in, uint64_t retry_us)
-{
-    hg_counter_add(&pass->request->lane->key_share_refused, 1);
-    refuse(pass, in, HG_WORDS_KEY, retry_us);
 }
 
 /* It waits no longer, whatever becomes of it. */
@@ -278,7 +162,7 @@ static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline
             continue;
         }
         note_late(in);
-        refuse(pass, in, HG_WORDS_LATE, 0);
+        hg_gate_refuse(pass, in, HG_WORDS_LATE, 0);
     }
 }
 
@@ -414,7 +298,7 @@ static bool refuse_full(struct hg_gate_pass *pass, struct hg_gate_line *in)
         return false;
     hg_counter_add(&in->tally->overflows, 1);
     hg_counter_add(&pass->request->lane->tallies[in->place].overflows, 1);
-    refuse(pass, in, HG_WORDS_FULL, 0);
+    hg_gate_refuse(pass, in, HG_WORDS_FULL, 0);
     return true;
 }
 
@@ -483,7 +367,7 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
         bool floods = admission.why == HG_TICKETLINE_FLOOD;
         count_canceled(in, pass);
         note_late(in);
-        refuse(pass, in, floods ? HG_WORDS_FLOOD : HG_WORDS_LATE, admission.predicted_us);
+        hg_gate_refuse(pass, in, floods ? HG_WORDS_FLOOD : HG_WORDS_LATE, admission.predicted_us);
         return false;
     }
     hold_session(pass);

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/log.h"
-
-#define FIRST_ROWS 16
 
 void hg_heldkey_name(struct hg_heldkey *held, const struct hg_bucket *bucket, struct hg_span key,
                      bool is_observed)
@@ -92,19 +91,6 @@ static void look_at(const struct hg_gate_line *in, struct hg_heldkey *held)
 
 /* ---- the board ---- */
 
-static bool make_room(struct hg_heldkey_board *board)
-{
-    if (board->count < board->cap)
-        return true;
-    size_t cap = board->cap > 0 ? 2 * board->cap : FIRST_ROWS;
-    struct hg_heldkey_shown *rows = reallocarray(board->rows, cap, sizeof *rows);
-    if (rows == NULL)
-        return false;
-    board->rows = rows;
-    board->cap = cap;
-    return true;
-}
-
 static void copy(char *to, size_t bytes, const char *from)
 {
     size_t len = strnlen(from, bytes - 1);
@@ -116,10 +102,12 @@ static void show(struct hg_heldkey_board *board, const struct hg_gate_line *in,
                  const struct hg_heldkey *held)
 {
     const struct hg_keyshare_key *record = &held->record;
-    struct hg_heldkey_shown *row;
-    if (!make_room(board))
+    struct hg_heldkey_shown *rows =
+        hg_grow(board->rows, &board->cap, board->count + 1, sizeof *rows);
+    if (rows == NULL)
         return;
-    row = &board->rows[board->count++];
+    board->rows = rows;
+    struct hg_heldkey_shown *row = &rows[board->count++];
     *row = (struct hg_heldkey_shown){
         .id = record->id,
         .kind = (uint8_t)(in->place - HG_GATE_READ),
