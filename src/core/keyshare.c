@@ -56,14 +56,21 @@ static uint64_t oldest_age_us(const struct hg_keyshare *ks, const struct hg_keys
     return first == NULL ? 0 : since(last_answer_us(ks, answered_us), part_at(first)->since_us);
 }
 
+/* Likewise, or how long a slot had been stranded: since its client has gone, or its answer was
+   late. */
+static uint64_t held_for_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                            uint64_t answered_us)
+{
+    uint64_t age_us = oldest_age_us(ks, key, answered_us), stranded_us = 0;
+    if (key->stranded > 0)
+        stranded_us = since(last_answer_us(ks, answered_us), key->stranded_us);
+    return age_us > stranded_us ? age_us : stranded_us;
+}
+
 static bool is_overdue(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                        uint64_t answered_us)
 {
-    uint64_t age_us = oldest_age_us(ks, key, answered_us);
-    /* A slot is stranded since its client has gone, or since its answer is late. */
-    uint64_t stranded_us =
-        key->stranded > 0 ? since(last_answer_us(ks, answered_us), key->stranded_us) : 0;
-    return (age_us > stranded_us ? age_us : stranded_us) > fast_us(ks, key->usual_us);
+    return held_for_us(ks, key, answered_us) > fast_us(ks, key->usual_us);
 }
 
 static bool is_proven(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
@@ -271,7 +278,7 @@ static bool is_within(struct hg_keyshare *ks, struct hg_keyshare_key *key, uint3
 uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                                 uint64_t answered_us)
 {
-    uint64_t age_us = oldest_age_us(ks, key, answered_us);
+    uint64_t age_us = held_for_us(ks, key, answered_us);
     return age_us > key->service_us ? age_us : key->service_us;
 }
 
