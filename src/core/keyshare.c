@@ -7,10 +7,11 @@
 
 #include <assert.h>
 
-#define MEAN_US   2000000 /* over which tickets in use are averaged */
-#define SECOND_US 1000000
-#define SLOW_US   1000   /* usual service from which on a second request of a key is looked at */
-#define STALL_US  100000 /* nothing was answered for so long: the store stands still */
+#define MEAN_US    2000000 /* over which tickets in use are averaged */
+#define SECOND_US  1000000
+#define SLOW_US    1000   /* usual service from which on a second request of a key is looked at */
+#define STALL_US   100000 /* nothing was answered for so long: the store stands still */
+#define SILENCE_US 300000 /* and for so long, and four usual services: it stood still */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -46,6 +47,18 @@ static uint64_t last_answer_us(const struct hg_keyshare *ks, uint64_t answered_u
 static struct hg_keyshare_part *part_at(struct hg_list *node)
 {
     return HG_CONTAINER_OF(node, struct hg_keyshare_part, node);
+}
+
+/* Somebody had an answer then. */
+static void note_answer(struct hg_keyshare *ks, uint64_t answered_us)
+{
+    uint64_t usual = 4 * usual_us(ks, 0);
+    if (answered_us <= ks->answered_us)
+        return;
+    if (ks->answered_us != 0 &&
+        answered_us - ks->answered_us > (usual > SILENCE_US ? usual : SILENCE_US))
+        ks->resumed_us = answered_us;
+    ks->answered_us = answered_us;
 }
 
 /* How old the oldest under way was when the store last answered anything. */
@@ -237,6 +250,7 @@ void hg_keyshare_tick(struct hg_keyshare *ks, const struct hg_keyshare_view *vie
     double weight = elapsed_us < MEAN_US ? (double)elapsed_us / MEAN_US : 1;
     ks->mean_out += weight * (view->out - ks->mean_out);
     ks->view = *view;
+    note_answer(ks, view->answered_us);
     double in_use = ks->mean_out < view->size ? ks->mean_out : view->size;
     ks->share = larger(HG_KEYSHARE_LEAST, (uint32_t)(in_use * view->pct / 100));
     ks->unproven_share = part_of(larger(HG_KEYSHARE_LEAST, (uint32_t)(in_use / 2)), view->workers);
@@ -288,7 +302,8 @@ static bool is_in_vain(const struct hg_keyshare *ks, const struct hg_keyshare_ke
 {
     if (!is_overdue(ks, key, answered_us) && key->slow < 2)
         return false;
-    if (since(now_us, last_answer_us(ks, answered_us)) > STALL_US)
+    if (since(now_us, last_answer_us(ks, answered_us)) > STALL_US ||
+        since(now_us, ks->resumed_us) < SECOND_US)
         return false;
     uint64_t service_us = hg_keyshare_service_us(ks, key, answered_us);
     return key->waiting >= 4 * (uint64_t)ks->share ||
@@ -310,6 +325,7 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
 {
     struct hg_keyshare_key *key = find(ks, asks->id);
     *ret_key = NULL;
+    note_answer(ks, asks->answered_us);
     if (ks->share == UINT32_MAX)
         return HG_KEYSHARE_GO;
     if (key == NULL) {

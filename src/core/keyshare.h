@@ -26,7 +26,8 @@
 // Keys that are not proven have half of the tickets in use together, and 2 at least; but a key
 // whose last answer was not slow may have one in any case. A key whose last two answers were slow,
 // or which has two requests under way and is overdue, is dear: what would have to wait for its
-// share longer than it may, or behind four times the share, is refused at once.
+// share longer than it may, or behind four times the share, is refused at once. Not so in the first
+// second after a silence of the store: what was under way meanwhile tells nothing of the wait.
 //
 // Requests that hold a ticket or wait for one are engaged. An eye is kept on a key (it has a
 // record) from its second one on where requests take more than a millisecond (later where hundreds
@@ -136,6 +137,8 @@ struct hg_keyshare {
     bool has_second;            /* it has seen one from begin to end */
     uint64_t second_started;    /* view.started then, */
     uint64_t started_before;    /* and how many in the second before */
+    uint64_t answered_us;       /* last answer that is known of */
+    uint64_t resumed_us;        /* last one that came after a silence; 0: none did */
     uint32_t key_count, parked; /* records; parts */
     uint32_t unproven_out;      /* tickets of keys that are not proven */
 };

@@ -91,6 +91,8 @@ static inline void leave_server(struct hg_gate_pass *pass, bool answered)
         note_delinquent(of_tenant, held_us - slow_us);
     }
     struct hg_keyshare_key *key = pass->key.key;
+    if (HG_LIKELY(answered))
+        in->answered_us = worker->loop.now_us;
     hg_keyshare_end(&in->keys, &pass->key, answered, worker->loop.now_us);
     pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
     pass->run.next->prev = pass->run.prev;

@@ -33,6 +33,7 @@ struct hg_gate_line {
     struct hg_ticketline line;
     struct hg_keyshare
         keys; /* of the requests that have a ticket, or are in line; not of ingress */
+    uint64_t answered_us; /* when the store last answered one of them; 0: never */
     struct hg_worker *worker;
     struct hg_list node; /* of the worker's, while somebody waits in it, or for a key's share */
 };

@@ -69,7 +69,7 @@ enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_ga
     const struct hg_keyshare_asks asks = {.id = pass->key.id,
                                           .of = pass->key.of,
                                           .elsewhere = elsewhere(in, pass->key.id),
-                                          .answered_us = in->line.finished_us,
+                                          .answered_us = in->answered_us,
                                           .now_us = in->worker->loop.now_us};
     hg_gate_make_room(in);
     enum hg_keyshare_verdict verdict = hg_keyshare_ask(&in->keys, &asks, ret_key);
@@ -84,7 +84,7 @@ enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_ga
     }
     if (verdict == HG_KEYSHARE_REFUSE)
         hg_gate_refuse_key(pass, in,
-                           hg_keyshare_service_us(&in->keys, *ret_key, in->line.finished_us));
+                           hg_keyshare_service_us(&in->keys, *ret_key, in->answered_us));
     return verdict;
 }
 
@@ -92,7 +92,7 @@ bool hg_gate_may_start(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
     struct hg_keyshare_key *key = pass->key.key;
     if (key == NULL ||
-        hg_keyshare_may_start(&in->keys, &pass->key, in->line.finished_us,
+        hg_keyshare_may_start(&in->keys, &pass->key, in->answered_us,
                               in->worker->loop.now_us) ||
         !is_limited(pass) || is_observed(pass))
         return true;
@@ -104,7 +104,7 @@ void hg_gate_release(struct hg_gate_line *in, struct hg_keyshare_key *key)
 {
     struct hg_keyshare_part *part;
     bool any = false;
-    while ((part = hg_keyshare_next(&in->keys, key, elsewhere(in, key->id), in->line.finished_us,
+    while ((part = hg_keyshare_next(&in->keys, key, elsewhere(in, key->id), in->answered_us,
                                     in->worker->loop.now_us)) != NULL) {
         hg_gate_requeue(HG_CONTAINER_OF(part, struct hg_gate_pass, key), in);
         any = true;
@@ -155,7 +155,7 @@ void hg_gate_tick_keys(struct hg_gate_line *in)
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
     const struct hg_keyshare_view view = view_of(in);
     hg_counter_set(&shown->usual_us, in->keys.usual.us);
-    hg_counter_set(&shown->answered_us, in->line.finished_us);
+    hg_counter_set(&shown->answered_us, in->answered_us);
     hg_keyshare_tick(&in->keys, &view);
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;)
         if (key->waiting > 0)

@@ -146,19 +146,30 @@ static void leave_empty(struct hg_gate_line *in)
     hg_gate_wake(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
 
+/* It has waited for its key's share for as long as it may, or may not wait at all. Only a dear key
+   is to blame for that. */
+static void refuse_parked(struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                          struct hg_keyshare_key *key, const struct hg_ticketline_conf *conf)
+{
+    if (!hg_keyshare_is_dear(&in->keys, key, in->answered_us, in->worker->loop.now_us)) {
+        hg_gate_refuse(pass, in, HG_WORDS_LATE, 0);
+        return;
+    }
+    key->refused++;
+    hg_gate_refuse_key(pass, in, conf->queue_timeout_us);
+}
+
 static void refuse_late_ones(struct hg_gate_line *in, const struct hg_ticketline_conf *conf)
 {
     struct hg_ticketline_waiter *waiter;
     while ((waiter = hg_ticketline_expire(&in->line, conf, in->worker->loop.now_us)) != NULL) {
         struct hg_gate_pass *pass = pass_of(waiter);
-        bool parked = pass->key.is_parked;
-        if (parked)
-            pass->key.key->refused++;
+        struct hg_keyshare_key *key = pass->key.is_parked ? pass->key.key : NULL;
         count_canceled(in, pass);
         count_out(pass);
         disengage(in, pass);
-        if (parked) {
-            hg_gate_refuse_key(pass, in, conf->queue_timeout_us);
+        if (key != NULL) {
+            refuse_parked(pass, in, key, conf);
             continue;
         }
         note_late(in);
@@ -324,7 +335,7 @@ bool hg_gate_park(struct hg_gate_pass *pass, struct hg_gate_line *in,
     if (refuse_full(pass, in))
         return false;
     if (!may_wait(pass, in, &conf)) {
-        hg_gate_refuse_key(pass, in, conf.queue_timeout_us);
+        refuse_parked(pass, in, key, &conf);
         return false;
     }
     hold_session(pass);

@@ -30,7 +30,7 @@ void hg_heldkey_name(struct hg_heldkey *held, const struct hg_bucket *bucket, st
 
 static uint64_t service_us(const struct hg_gate_line *in, const struct hg_heldkey *held)
 {
-    return hg_keyshare_service_us(&in->keys, &held->record, in->line.finished_us);
+    return hg_keyshare_service_us(&in->keys, &held->record, in->answered_us);
 }
 
 static void log_begin(const struct hg_gate_line *in, const struct hg_heldkey *held)
@@ -80,7 +80,7 @@ static void look_at(const struct hg_gate_line *in, struct hg_heldkey *held)
     uint64_t now_us = in->worker->loop.now_us;
     bool bound = record->is_named && !held->is_observed && hg_keyshare_is_bound(record, now_us);
     bool active = bound && (notice->active ||
-                            hg_keyshare_is_dear(&in->keys, record, in->line.finished_us, now_us));
+                            hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us));
     enum hg_notice_say say = hg_notice_look(notice, active, now_us);
     if (say == HG_NOTICE_BEGIN)
         log_begin(in, held);
@@ -133,7 +133,7 @@ static bool is_shown(const struct hg_gate_line *in, const struct hg_heldkey *hel
     return record->is_named && hg_keyshare_is_bound(record, now_us) &&
            (record->waiting > 0 || record->refused > 0 ||
             (held->is_observed &&
-             hg_keyshare_is_dear(&in->keys, record, in->line.finished_us, now_us)));
+             hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us)));
 }
 
 static void look_at_line(struct hg_heldkey_board *board, struct hg_gate_line *in)

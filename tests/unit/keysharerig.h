@@ -42,6 +42,8 @@ static inline void tick(void)
 {
     view.started += others;
     view.now_us = now_us;
+    if (answered_us > view.answered_us) // of all workers
+        view.answered_us = answered_us;
     hg_keyshare_tick(&ks, &view);
 }
 
@@ -51,25 +53,29 @@ static inline void others_have_an_answer(void)
     answered_us = now_us;
 }
 
-/* The store answers others every millisecond, and ticks are 50 ms apart. */
-static inline void pass(uint64_t us)
+static inline void go_on(uint64_t us, bool answers)
 {
     for (uint64_t end_us = now_us + us; now_us < end_us;) {
         now_us = now_us / (50 * MS) * (50 * MS) + 50 * MS;
         if (now_us > end_us)
             now_us = end_us;
-        others_have_an_answer();
+        if (answers)
+            others_have_an_answer();
         if (now_us % (50 * MS) == 0)
             tick();
     }
 }
 
+/* The store answers others every millisecond, and ticks are 50 ms apart. */
+static inline void pass(uint64_t us)
+{
+    go_on(us, true);
+}
+
 /* The store answers nothing. */
 static inline void stall(uint64_t us)
 {
-    uint64_t last_us = answered_us;
-    pass(us);
-    answered_us = last_us;
+    go_on(us, false);
 }
 
 /* ---- begin and end of a test ---- */

@@ -77,8 +77,7 @@ static void test_requests_without_an_answer(void **state)
     end(oldest_in(1, JOB_RUNS), false);
     assert_int_equal(record(1)->slow, 1);
     assert_int_equal(record(1)->service_us, 305 * MS);
-    pass(51 * MS);
-    tick();
+    stall(101 * MS);
     end(oldest_in(1, JOB_RUNS), false);
     assert_int_equal(record(1)->slow, 1); // the store stands still: it is not the key
 }
@@ -159,6 +158,26 @@ static void test_nothing_is_refused_while_the_store_stands_still(void **state)
     assert_asks(1, PARK);
     view.answered_us = now_us; // to another worker
     tick();
+    assert_asks(1, REFUSE);
+}
+
+/* What was under way in a silence is old, and tells nothing of how long others would wait. */
+static void test_nothing_is_refused_just_after_a_silence(void **state)
+{
+    (void)state;
+    ks.usual.us = 2 * MS;
+    be_slow(1, 500 * MS);
+    burst(1, 20);
+    assert_asks(1, REFUSE);
+    stall(300 * MS);
+    others_have_an_answer();
+    assert_asks(1, REFUSE); // that was none yet
+    stall(301 * MS);
+    others_have_an_answer();
+    assert_asks(1, PARK);
+    pass(1 * S - 1);
+    assert_asks(1, PARK);
+    pass(1);
     assert_asks(1, REFUSE);
 }
 
@@ -366,6 +385,7 @@ int main(void)
         TEST(test_requests_that_would_wait_too_long_are_refused),
         TEST(test_what_may_be_cheap_is_not_refused),
         TEST(test_nothing_is_refused_while_the_store_stands_still),
+        TEST(test_nothing_is_refused_just_after_a_silence),
         TEST(test_no_key_is_overdue_while_the_store_stands_still),
         TEST(test_a_request_given_up_while_the_store_stands_still),
         TEST(test_the_only_active_key_has_no_share),

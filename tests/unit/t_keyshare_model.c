@@ -162,8 +162,9 @@ static void have_any_turn(void)
 
 static void let_time_pass(void)
 {
-    uint64_t us = hg_prng_below(&dice, hg_prng_below(&dice, 50) == 0 ? 2 * S : 20 * MS);
-    now_us += us;
+    if (hg_prng_below(&dice, 50) == 0)
+        go_on(hg_prng_below(&dice, 2 * S), hg_prng_below(&dice, 4) != 0);
+    now_us += hg_prng_below(&dice, 20 * MS);
     if (hg_prng_below(&dice, 2) == 0)
         answered_us = now_us;
     elsewhere = (uint32_t)hg_prng_below(&dice, 3);
