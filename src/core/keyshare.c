@@ -9,7 +9,6 @@
 
 #define MEAN_US    2000000 /* over which tickets in use are averaged */
 #define SECOND_US  1000000
-#define LEARN_US   250000 /* one answer of a key in so long counts for what is usual */
 #define SLOW_US    1000   /* usual service from which on a second request of a key is looked at */
 #define STALL_US   100000 /* nothing was answered for so long: the store stands still */
 #define SILENCE_US 300000 /* and for so long, and four usual services: it stood still */
@@ -399,7 +398,7 @@ static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key,
     key->usual_us = of->usual.us;
     if (!answered && (fast || since(now_us, ks->view.answered_us) > STALL_US))
         return; /* it says nothing */
-    if (answered && since(now_us, key->learnt_us) >= LEARN_US) {
+    if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
         key->learnt_us = now_us;
         hg_keyshare_learn(&of->usual, service_us);
         hg_keyshare_learn(&ks->usual, service_us);

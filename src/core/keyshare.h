@@ -17,7 +17,7 @@
 //
 // A key is proven if one of its requests was answered fast within the last second, and the oldest
 // under way is not overdue. Fast and overdue mean four usual services, and 20 ms at least. The
-// usual service is the median of those requests whose key nobody keeps an eye on, and of four a
+// usual service is the median of those requests whose key nobody keeps an eye on, and of one a
 // second of each other key: so one key's requests do not decide it, be they ever so many. So of a
 // burst for a new key two go. When they come back in time all others follow, one service later;
 // else the share is all that the key has. Overdue is what was under way for that long when the
