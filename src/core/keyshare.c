@@ -296,11 +296,18 @@ uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_ke
     return age_us > key->service_us ? age_us : key->service_us;
 }
 
+bool hg_keyshare_stands_out(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                            uint64_t answered_us)
+{
+    return hg_keyshare_service_us(ks, key, answered_us) >= 4 * (uint64_t)ks->recent_us;
+}
+
 /* Would its wait be in vain? Only where the key has proved slow, and while the store answers. */
 static bool is_in_vain(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                        uint64_t answered_us, uint64_t now_us)
 {
-    if (!is_overdue(ks, key, answered_us) && key->slow < 2)
+    if ((!is_overdue(ks, key, answered_us) && key->slow < 2) ||
+        !hg_keyshare_stands_out(ks, key, answered_us))
         return false;
     if (since(now_us, last_answer_us(ks, answered_us)) > STALL_US ||
         since(now_us, ks->resumed_us) < SECOND_US)
@@ -398,6 +405,8 @@ static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key,
     key->usual_us = of->usual.us;
     if (!answered && (fast || since(now_us, ks->view.answered_us) > STALL_US))
         return; /* it says nothing */
+    if (answered)
+        hg_keyshare_note_recent(ks, service_us);
     if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
         key->learnt_us = now_us;
         hg_keyshare_learn(&of->usual, service_us);

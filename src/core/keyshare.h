@@ -27,7 +27,8 @@
 // whose last answer was not slow may have one in any case. A key whose last two answers were slow,
 // or which has two requests under way and is overdue, is dear: what would have to wait for its
 // share longer than it may, or behind four times the share, is refused at once. Not so in the first
-// second after a silence of the store: what was under way meanwhile tells nothing of the wait.
+// second after a silence of the store: what was under way meanwhile tells nothing of the wait. Nor
+// is that so while all requests take long: its own must take four times as long as they did lately.
 //
 // Requests that hold a ticket or wait for one are engaged. An eye is kept on a key (it has a
 // record) from its second one on where requests take more than a millisecond (later where hundreds
@@ -137,6 +138,7 @@ struct hg_keyshare {
     bool has_second;            /* it has seen one from begin to end */
     uint64_t second_started;    /* view.started then, */
     uint64_t started_before;    /* and how many in the second before */
+    uint32_t recent_us;         /* what all requests took lately, on average; 0: not known */
     uint64_t answered_us;       /* last answer that is known of */
     uint64_t resumed_us;        /* last one that came after a silence; 0: none did */
     uint32_t key_count, parked; /* records; parts */
@@ -247,6 +249,13 @@ static inline void hg_keyshare_learn(struct hg_keyshare_usual *usual, uint32_t s
     usual->rises += usual->rises < 6;
 }
 
+/* An answer, be it of a watched key or not. A sixteenth of the difference. */
+static inline void hg_keyshare_note_recent(struct hg_keyshare *ks, uint32_t service_us)
+{
+    int64_t off = (int64_t)service_us - ks->recent_us;
+    ks->recent_us = ks->recent_us == 0 ? service_us : (uint32_t)(ks->recent_us + off / 16);
+}
+
 /* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. */
 static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                                    bool answered, uint64_t now_us)
@@ -266,6 +275,7 @@ static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_pa
         return;
     hg_keyshare_learn(&part->of->usual, (uint32_t)us);
     hg_keyshare_learn(&ks->usual, (uint32_t)us);
+    hg_keyshare_note_recent(ks, (uint32_t)us);
 }
 
 /* A slot whose request has ended became stranded, or is stranded no longer. */
@@ -287,6 +297,10 @@ bool hg_keyshare_is_dear(const struct hg_keyshare *ks, const struct hg_keyshare_
                          uint64_t answered_us, uint64_t now_us);
 /* Its share binds: somebody waits for it, or did, or was refused, within the last second. */
 bool hg_keyshare_is_bound(const struct hg_keyshare_key *key, uint64_t now_us);
+/* Do its requests take four times as long as all requests lately? Else it is not to blame, though
+   it be dear: the store is slow. */
+bool hg_keyshare_stands_out(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                            uint64_t answered_us);
 /* What its requests take: lately, or the oldest under way if that is longer. 0: not known. */
 uint64_t hg_keyshare_service_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
                                 uint64_t answered_us);

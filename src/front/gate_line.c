@@ -151,7 +151,8 @@ static void leave_empty(struct hg_gate_line *in)
 static void refuse_parked(struct hg_gate_pass *pass, const struct hg_gate_line *in,
                           struct hg_keyshare_key *key, const struct hg_ticketline_conf *conf)
 {
-    if (!hg_keyshare_is_dear(&in->keys, key, in->answered_us, in->worker->loop.now_us)) {
+    if (!hg_keyshare_is_dear(&in->keys, key, in->answered_us, in->worker->loop.now_us) ||
+        !hg_keyshare_stands_out(&in->keys, key, in->answered_us)) {
         hg_gate_refuse(pass, in, HG_WORDS_LATE, 0);
         return;
     }

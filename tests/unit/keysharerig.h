@@ -95,6 +95,7 @@ static inline int setup(void **state)
     view = (struct hg_keyshare_view){
         .pct = 25, .size = 64, .out = 8, .workers = 1, .usual_us = 2 * MS, .timeout_us = 1 * S};
     hg_keyshare_init(&ks, &counts);
+    ks.recent_us = 2 * MS;
     tick();
     pass(100 * MS);
     assert_int_equal(ks.share, 2);

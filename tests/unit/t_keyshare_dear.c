@@ -113,6 +113,7 @@ static void test_requests_that_would_wait_too_long_are_refused(void **state)
     for (uint32_t i = 0; i < HG_COUNT_OF(rows); i++) {
         uint32_t id = 1 + i;
         be_slow(id, rows[i].service_us);
+        ks.recent_us = 2 * MS; // others'
         view.timeout_us = rows[i].timeout_us;
         tick();
         burst(id, 2);
@@ -159,6 +160,35 @@ static void test_nothing_is_refused_while_the_store_stands_still(void **state)
     view.answered_us = now_us; // to another worker
     tick();
     assert_asks(1, REFUSE);
+}
+
+/* While all requests take long nobody is to blame: it waits. */
+static void test_nothing_is_refused_that_does_not_stand_out(void **state)
+{
+    (void)state;
+    be_slow(1, 500 * MS);
+    burst(1, 20);
+    ks.recent_us = 125 * MS;
+    assert_asks(1, REFUSE);
+    ks.recent_us = 125 * MS + 1;
+    assert_asks(1, PARK);
+    assert_true(hg_keyshare_is_dear(&ks, record(1), answered_us, now_us));
+}
+
+/* An average, of all answers. */
+static void test_what_requests_took_lately(void **state)
+{
+    (void)state;
+    struct job *job = arrive(1); // not watched
+    now_us += 18 * MS;
+    answer(job);
+    assert_int_equal(ks.recent_us, 3 * MS);
+    burst(2, 2);
+    now_us += 19 * MS;
+    answer(oldest_in(2, JOB_RUNS));
+    assert_int_equal(ks.recent_us, 4 * MS);
+    end(oldest_in(2, JOB_RUNS), false);
+    assert_int_equal(ks.recent_us, 4 * MS);
 }
 
 /* What was under way in a silence is old, and tells nothing of how long others would wait. */
@@ -385,6 +415,8 @@ int main(void)
         TEST(test_requests_that_would_wait_too_long_are_refused),
         TEST(test_what_may_be_cheap_is_not_refused),
         TEST(test_nothing_is_refused_while_the_store_stands_still),
+        TEST(test_nothing_is_refused_that_does_not_stand_out),
+        TEST(test_what_requests_took_lately),
         TEST(test_nothing_is_refused_just_after_a_silence),
         TEST(test_no_key_is_overdue_while_the_store_stands_still),
         TEST(test_a_request_given_up_while_the_store_stands_still),
