@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "front/instance.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -72,6 +73,28 @@ static struct hg_instance *find_old(struct hg_worker *worker, const struct hg_up
     return NULL;
 }
 
+static struct hg_instance *find_generation(struct hg_worker *worker,
+                                           const struct hg_generation *generation)
+{
+    HG_LIST_EACH(node, &worker->old_instances)
+    if (instance_at(node)->generation == generation)
+        return instance_at(node);
+    return NULL;
+}
+
+/* The one that another worker's summons opened before this worker knew that its generation is the
+   current one: a worker has no two of a generation. NULL: there is none. */
+static struct hg_instance *take_early(struct hg_worker *worker,
+                                      const struct hg_generation *generation)
+{
+    struct hg_instance *instance = find_generation(worker, generation);
+    if (instance == NULL)
+        return NULL;
+    assert(!instance->quiet); /* its generation is listed */
+    hg_list_remove(&instance->node);
+    return instance;
+}
+
 struct hg_instance *hg_worker_instance(struct hg_worker *worker, struct hg_upstream *upstream)
 {
     struct hg_instance *instance = worker->instances[upstream->slot];
@@ -80,7 +103,9 @@ struct hg_instance *hg_worker_instance(struct hg_worker *worker, struct hg_upstr
     struct hg_generation *generation = hg_directory_generation(worker->directory, upstream);
     if (generation == NULL)
         return find_old(worker, upstream);
-    instance = open_instance(worker, generation);
+    instance = take_early(worker, generation);
+    if (instance == NULL)
+        instance = open_instance(worker, generation);
     if (instance == NULL)
         return NULL;
     worker->instances[upstream->slot] = instance;
@@ -205,12 +230,11 @@ struct generation_letter {
     struct hg_generation *generation;
 };
 
-/* Another worker's instance of an old generation has calls for this worker's, which it never had.
- */
-static void open_old(struct hg_worker *worker, struct hg_generation *generation)
+/* Another worker's instance has calls for this worker's, which it never had: of an old generation,
+   or of one that this worker does not know yet to be the current one. */
+static void open_other(struct hg_worker *worker, struct hg_generation *generation)
 {
-    HG_LIST_EACH(node, &worker->old_instances)
-    if (instance_at(node)->generation == generation)
+    if (find_generation(worker, generation) != NULL)
         return;
     struct hg_instance *instance = open_instance(worker, generation);
     if (instance != NULL)
@@ -227,7 +251,7 @@ static void on_generation_letter(struct hg_letter *letter, void *receiver)
     else if (hg_directory_generation(worker->directory, generation->upstream) == generation)
         (void)hg_worker_store(worker, generation->upstream);
     else if (atomic_load_explicit(&generation->busy, memory_order_acquire) > 0)
-        open_old(worker, generation);
+        open_other(worker, generation);
     hg_generation_unref(generation);
     free(given);
 }

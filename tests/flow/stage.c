@@ -100,10 +100,15 @@ static struct hg_directory *make_directory(struct stage *stage)
     return directory;
 }
 
-void stage_publish(struct stage *stage)
+void stage_list(struct stage *stage)
 {
     hg_directory_unref(stage->directory);
     stage->directory = make_directory(stage);
+}
+
+void stage_publish(struct stage *stage)
+{
+    stage_list(stage);
     for (unsigned w = 0; stage->workers != NULL && w < stage->worker_count; w++)
         assert_int_equal(hg_worker_give_directory(&stage->workers[w], stage->directory), 0);
 }

@@ -94,7 +94,9 @@ struct hg_bucket *stage_bucket(struct stage *stage, const char *name, uint64_t r
 struct hg_bucket *stage_find(struct stage *stage, const char *name);
 /* Takes it out of the next directory; it is DELETED from now on. */
 void stage_delete(struct stage *stage, const char *name);
-/* Makes a directory of what there is now and hands it to the workers. */
+/* Makes a directory of what there is now. */
+void stage_list(struct stage *stage);
+/* The same, and hands it to the workers. */
 void stage_publish(struct stage *stage);
 /* Another generation of an upstream, to be listed in the next directory. */
 void stage_renew(struct stage *stage, unsigned upstream);

@@ -253,6 +253,57 @@ static void test_summons(void **state)
     stage_close(&stage);
 }
 
+/* Another worker knows of the new generation first, and summons: when this worker hears of it, too,
+   that instance is its current one. Two of one generation would both count as this worker's. */
+static void test_summons_of_what_is_not_known_yet(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct client clients[2];
+    stage_init(&stage, 2);
+    stage_open(&stage);
+    for (unsigned w = 0; w < 2; w++) {
+        stage_connect(&stage, w, &clients[w]);
+        client_ask(&clients[w], HG_OPCODE_GET, "k", 1);
+    }
+    stage_run(&stage);
+    struct fakestore *old[2] = {now_open(&stage, 0), now_open(&stage, 1)};
+    stage_renew(&stage, 0);
+    stage_list(&stage);
+    assert_int_equal(hg_worker_give_directory(&stage.workers[0], stage.directory), 0);
+    fakestore_obey_all(old[0]);
+    stage_expect(&stage, &clients[0], HG_OPCODE_GET, 0, 1);
+    client_ask(&clients[0], HG_OPCODE_GET, "k", 2);
+    stage_run(&stage);
+    assert_int_equal(stage.upstreams[0].opened, 3);
+    struct hg_generation *generation = stage.upstreams[0].generation;
+    assert_int_equal(hg_worker_give_generation(&stage.workers[1], generation), 0);
+    stage_run(&stage);
+    assert_int_equal(stage.upstreams[0].opened, 4);
+    struct hg_instance *early =
+        HG_CONTAINER_OF(hg_list_first(&stage.workers[1].old_instances), struct hg_instance, node);
+    assert_ptr_equal(early->generation, generation);
+    assert_ptr_equal(stage.workers[1].instances[0]->store, &old[1]->store);
+    assert_int_equal(hg_worker_give_directory(&stage.workers[1], stage.directory), 0);
+    stage_run(&stage);
+    fakestore_obey_all(old[1]);
+    stage_expect(&stage, &clients[1], HG_OPCODE_GET, 0, 1);
+    client_ask(&clients[1], HG_OPCODE_GET, "k", 2);
+    stage_run(&stage);
+    assert_int_equal(stage.upstreams[0].opened, 4);
+    assert_ptr_equal(stage.workers[1].instances[0], early);
+    for (unsigned w = 0; w < 2; w++) {
+        fakestore_obey_all(now_open(&stage, w));
+        stage_expect(&stage, &clients[w], HG_OPCODE_GET, 0, 2);
+    }
+    stage_advance(HG_WORKER_TIMER_US);
+    STAGE_UNTIL(&stage, stage.upstreams[0].freed == 2);
+    assert_true(hg_list_empty(&stage.workers[1].old_instances));
+    for (unsigned w = 0; w < 2; w++)
+        client_close(&clients[w]);
+    stage_close(&stage);
+}
+
 /* ---- tenants that move ---- */
 
 static void test_moved_in_flight(void **state)
@@ -367,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_stays_for_the_others),
         cmocka_unit_test(test_summons),
+        cmocka_unit_test(test_summons_of_what_is_not_known_yet),
         cmocka_unit_test(test_moved_in_flight),
         cmocka_unit_test(test_moved_waiting_for_room),
         cmocka_unit_test(test_moved_held),
