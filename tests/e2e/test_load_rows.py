@@ -169,7 +169,7 @@ def test_refusals_are_not_wrong():
     try:
         report, _ = load(fake.where, "--table", "t", "-n", "8", "--interval-ms", "1000")
         assert (report["total"]["wrong"], report["total"]["refused"]) == (0, 8)
-        assert sum(i["other"]["statuses"]["0x86"] for i in report["total"]["intervals"]) == 8
+        assert sum(i["other"]["statuses"].get("0x86", 0) for i in report["total"]["intervals"]) == 8
     finally:
         fake.stop()
 
