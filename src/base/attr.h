@@ -7,6 +7,7 @@
 #define HG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define HG_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define HG_UNLIKELY(x)       __builtin_expect(!!(x), 0)
+#define HG_ALWAYS_INLINE     inline __attribute__((always_inline))
 #define HG_CACHE_LINE        64
 
 /* The structure of which `member` at `ptr` is a part. */

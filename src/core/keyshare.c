@@ -10,6 +10,7 @@
 #define MEAN_US    2000000 /* over which tickets in use are averaged */
 #define SECOND_US  1000000
 #define SLOW_US    1000   /* usual service from which on a second request of a key is looked at */
+#define CALM_US    200000 /* so long at most a key counts as proven without another look */
 #define STALL_US   100000 /* nothing was answered for so long: the store stands still */
 #define SILENCE_US 300000 /* and for so long, and four usual services: it stood still */
 
@@ -101,6 +102,39 @@ bool hg_keyshare_is_dear(const struct hg_keyshare *ks, const struct hg_keyshare_
     return key->slow >= 2 || (key->out + key->stranded > 1 && is_overdue(ks, key, answered_us));
 }
 
+/* ---- what is usual ---- */
+
+/* A median, by steps: a sixteenth up or down with each sample; up to half, once several in a row
+   were above it: when the store becomes slower, that is soon usual. */
+static void learn(struct hg_keyshare_usual *usual, uint32_t service_us)
+{
+    uint32_t us = usual->us, step = us / 16 + 1;
+    if (service_us == 0)
+        service_us = 1; /* 0 is: not known */
+    if (us == 0 || service_us <= us) {
+        usual->us = us == 0 || us - service_us < step ? service_us : us - step;
+        usual->rises = 0;
+        return;
+    }
+    step <<= usual->rises / 2;
+    usual->us = service_us - us < step ? service_us : us + step;
+    usual->rises += usual->rises < 6;
+}
+
+/* An answer, be it of a watched key or not. A sixteenth of the difference. */
+static void note_recent(struct hg_keyshare *ks, uint32_t service_us)
+{
+    int64_t off = (int64_t)service_us - ks->recent_us;
+    ks->recent_us = ks->recent_us == 0 ? service_us : (uint32_t)(ks->recent_us + off / 16);
+}
+
+void hg_keyshare_sample(struct hg_keyshare *ks, struct hg_keyshare_tenant *of, uint32_t service_us)
+{
+    learn(&of->usual, service_us);
+    learn(&ks->usual, service_us);
+    note_recent(ks, service_us);
+}
+
 /* ---- records ---- */
 
 static uint32_t held_by(const struct hg_keyshare_key *key)
@@ -113,15 +147,9 @@ static void set_unproven(struct hg_keyshare *ks, struct hg_keyshare_key *key, bo
     if (key->is_unproven == unproven)
         return;
     key->is_unproven = unproven;
+    if (unproven)
+        key->calm_us = 0;
     ks->unproven_out += unproven ? held_by(key) : -held_by(key);
-}
-
-static struct hg_keyshare_key *find(const struct hg_keyshare *ks, uint32_t id)
-{
-    struct hg_keyshare_key *key = ks->chains[hg_keyshare_chain_of(id)].keys;
-    while (key != NULL && key->id != id)
-        key = key->next;
-    return key;
 }
 
 static void enter(struct hg_keyshare_key *key, struct hg_keyshare_part *part)
@@ -280,11 +308,34 @@ static bool has_others(const struct hg_keyshare *ks, const struct hg_keyshare_ke
     return !ks->has_second || all > (uint64_t)key->started + key->started_before;
 }
 
+/* A key that is proven now stays so until then, if no more than what is under way ends, and what is
+   usual does not fall. */
+static uint64_t calm_until_us(const struct hg_keyshare *ks, const struct hg_keyshare_key *key,
+                              uint64_t now_us)
+{
+    struct hg_list *first = hg_list_first((struct hg_list *)(uintptr_t)&key->running);
+    uint64_t last_us = key->fast_us + HG_KEYSHARE_LAST_US, limit_us = fast_us(ks, key->usual_us);
+    uint64_t overdue_us = (first != NULL ? part_at(first)->since_us : now_us) +
+                          (limit_us < CALM_US ? limit_us : CALM_US);
+    if (key->stranded > 0)
+        return 0;
+    return overdue_us < last_us ? overdue_us : last_us;
+}
+
+static void judge(struct hg_keyshare *ks, struct hg_keyshare_key *key, uint64_t answered_us,
+                  uint64_t now_us)
+{
+    bool proven = is_proven(ks, key, answered_us, now_us);
+    set_unproven(ks, key, !proven);
+    if (proven)
+        key->calm_us = calm_until_us(ks, key, now_us);
+}
+
 /* Would `engaged` of it be within its bounds? */
 static bool is_within(struct hg_keyshare *ks, struct hg_keyshare_key *key, uint32_t engaged,
                       uint64_t answered_us, uint64_t now_us)
 {
-    set_unproven(ks, key, !is_proven(ks, key, answered_us, now_us));
+    judge(ks, key, answered_us, now_us);
     return !key->is_unproven || (key->engaged == 0 && key->slow == 0) ||
            (engaged < ks->share && ks->unproven_out < ks->unproven_share) || !has_others(ks, key);
 }
@@ -330,7 +381,7 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
                                          const struct hg_keyshare_asks *asks,
                                          struct hg_keyshare_key **ret_key)
 {
-    struct hg_keyshare_key *key = find(ks, asks->id);
+    struct hg_keyshare_key *key = hg_keyshare_find(ks, asks->id);
     *ret_key = NULL;
     note_answer(ks, asks->answered_us);
     if (ks->share == UINT32_MAX)
@@ -377,9 +428,13 @@ bool hg_keyshare_is_bound(const struct hg_keyshare_key *key, uint64_t now_us)
 
 /* ---- engaged ones ---- */
 
-void hg_keyshare_engage_known(struct hg_keyshare *ks, struct hg_keyshare_part *part)
+void hg_keyshare_engage(struct hg_keyshare *ks, struct hg_keyshare_part *part)
 {
-    struct hg_keyshare_key *key = find(ks, part->id);
+    struct hg_keyshare_key *key = hg_keyshare_find(ks, part->id);
+    hg_keyshare_add(ks, part->id, 1);
+    part->is_engaged = true;
+    part->since_us = 0;
+    part->key = NULL;
     if (key != NULL)
         enter(key, part);
     else
@@ -405,12 +460,13 @@ static void note_service(struct hg_keyshare *ks, struct hg_keyshare_key *key,
     key->usual_us = of->usual.us;
     if (!answered && (fast || since(now_us, ks->view.answered_us) > STALL_US))
         return; /* it says nothing */
-    if (answered)
-        hg_keyshare_note_recent(ks, service_us);
-    if (answered && since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
-        key->learnt_us = now_us;
-        hg_keyshare_learn(&of->usual, service_us);
-        hg_keyshare_learn(&ks->usual, service_us);
+    if (answered && hg_keyshare_counts_as_sample(of, now_us)) {
+        note_recent(ks, service_us);
+        if (since(now_us, key->learnt_us) >= HG_KEYSHARE_LAST_US) {
+            key->learnt_us = now_us;
+            learn(&of->usual, service_us);
+            learn(&ks->usual, service_us);
+        }
     }
     key->service_us = key->service_us == 0 ? service_us : (3 * key->service_us + service_us) / 4;
     key->slow = fast ? 0 : key->slow + 1;
@@ -430,21 +486,19 @@ void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part
     key->out--;
     ks->unproven_out -= key->is_unproven;
     note_service(ks, key, part->of, service_us, answered, now_us);
-    if (answered) /* by the store, now */
-        set_unproven(ks, key, !is_proven(ks, key, now_us, now_us));
+    if (answered && (now_us >= key->calm_us || key->slow > 0)) /* by the store, now */
+        judge(ks, key, now_us, now_us);
 }
 
 void hg_keyshare_strand(struct hg_keyshare *ks, uint32_t id, int change, uint64_t now_us)
 {
-    struct hg_keyshare_key *key = find(ks, id);
+    struct hg_keyshare_key *key = hg_keyshare_find(ks, id);
     if (key == NULL && change > 0)
         key = make(ks, id, 0, now_us);
     if (key == NULL || (change < 0 && key->stranded == 0))
         return; /* there was no record to spare: the slot is not counted */
-    _Atomic uint32_t *count = &ks->counts->of[hg_keyshare_chain_of(id)];
-    atomic_store_explicit(count,
-                          atomic_load_explicit(count, memory_order_relaxed) + (uint32_t)change,
-                          memory_order_relaxed);
+    hg_keyshare_add(ks, id, (uint32_t)change);
+    key->calm_us = 0;
     if (key->stranded == 0)
         key->stranded_us = now_us;
     key->stranded += (uint32_t)change;

@@ -53,6 +53,9 @@
     1000000                    /* a fast answer proves a key for so long; an idle record lasts */
 #define HG_KEYSHARE_MOST  1024 /* records, from which on idle ones go at once */
 #define HG_KEYSHARE_LEAST 2    /* tickets that a key may have in any case */
+/* So many answers of a tenant count in so much time; more would tell nothing new. */
+#define HG_KEYSHARE_SAMPLES    64
+#define HG_KEYSHARE_SAMPLES_US 16000
 
 /* Engaged requests by chain, of one worker. */
 struct hg_keyshare_counts {
@@ -65,9 +68,11 @@ struct hg_keyshare_usual {
     uint32_t rises; /* samples above it in a row, 6 at most */
 };
 
-/* A tenant's. */
+/* A tenant's; to be zeroed before use. */
 struct hg_keyshare_tenant {
     struct hg_keyshare_usual usual;
+    uint32_t samples;    /* answers that may still count for what is usual, */
+    uint64_t sampled_us; /* of those from then on */
 };
 
 struct hg_keyshare_key;
@@ -97,6 +102,7 @@ struct hg_keyshare_key {
     uint32_t slow;                    /* slow answers in a row */
     uint32_t service_us;              /* mean of its services lately */
     bool is_unproven;                 /* counted so */
+    uint64_t calm_us;                 /* until then it counts as proven; 0: no more */
     uint64_t fast_us;                 /* last fast answer; 0: none */
     uint64_t learnt_us;               /* last time that an answer counted for what is usual */
     uint64_t used_us;                 /* last time that anything happened */
@@ -175,10 +181,21 @@ static inline uint32_t hg_keyshare_count(const struct hg_keyshare_counts *counts
         memory_order_relaxed);
 }
 
-/* May it go on without more ado? */
-static inline bool hg_keyshare_is_free(const struct hg_keyshare *ks, uint32_t id)
+/* The key's record; NULL: it has none. */
+static inline struct hg_keyshare_key *hg_keyshare_find(const struct hg_keyshare *ks, uint32_t id)
 {
-    return hg_keyshare_count(ks->counts, id) < ks->watch;
+    struct hg_keyshare_key *key = ks->chains[hg_keyshare_chain_of(id)].keys;
+    while (HG_UNLIKELY(key != NULL) && key->id != id)
+        key = key->next;
+    return key;
+}
+
+/* May it go on without more ado? `key`: its record. */
+static inline bool hg_keyshare_is_free(const struct hg_keyshare *ks, uint32_t id,
+                                       const struct hg_keyshare_key *key, uint64_t now_us)
+{
+    return HG_LIKELY(hg_keyshare_count(ks->counts, id) < ks->watch) ||
+           (key != NULL && now_us < key->calm_us);
 }
 
 enum hg_keyshare_verdict { HG_KEYSHARE_GO, HG_KEYSHARE_PARK, HG_KEYSHARE_REFUSE };
@@ -200,30 +217,35 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
 bool hg_keyshare_may_start(struct hg_keyshare *ks, const struct hg_keyshare_part *part,
                            uint64_t answered_us, uint64_t now_us);
 
-void hg_keyshare_engage_known(struct hg_keyshare *ks, struct hg_keyshare_part *part);
+/* What follows is for the functions below. */
 void hg_keyshare_start_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                              uint64_t now_us);
 void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                            uint64_t service_us, bool answered, uint64_t now_us);
+void hg_keyshare_sample(struct hg_keyshare *ks, struct hg_keyshare_tenant *of, uint32_t service_us);
 
-/* It waits for a ticket, or is about to have one. id and `of` are set. */
-static inline void hg_keyshare_engage(struct hg_keyshare *ks, struct hg_keyshare_part *part)
+static inline void hg_keyshare_add(struct hg_keyshare *ks, uint32_t id, uint32_t change)
 {
-    uint32_t at = hg_keyshare_chain_of(part->id);
-    _Atomic uint32_t *count = &ks->counts->of[at];
-    struct hg_keyshare_chain *chain = &ks->chains[at];
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+    _Atomic uint32_t *count = &ks->counts->of[hg_keyshare_chain_of(id)];
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + change,
                           memory_order_relaxed);
-    part->is_engaged = true;
-    part->since_us = 0;
-    part->key = NULL;
-    if (HG_UNLIKELY(chain->keys != NULL))
-        hg_keyshare_engage_known(ks, part);
-    else
-        hg_list_append(&chain->parts, &part->node);
 }
 
-/* It has its ticket. */
+static inline bool hg_keyshare_counts_as_sample(struct hg_keyshare_tenant *of, uint64_t now_us)
+{
+    if (of->samples == 0) {
+        if (HG_LIKELY(now_us - of->sampled_us < HG_KEYSHARE_SAMPLES_US))
+            return false;
+        of->samples = HG_KEYSHARE_SAMPLES;
+        of->sampled_us = now_us;
+    }
+    of->samples--;
+    return true;
+}
+
+/* It waits for a ticket. id and `of` are set. */
+void hg_keyshare_engage(struct hg_keyshare *ks, struct hg_keyshare_part *part);
+/* It was engaged, and has its ticket. */
 static inline void hg_keyshare_start(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                                      uint64_t now_us)
 {
@@ -232,37 +254,31 @@ static inline void hg_keyshare_start(struct hg_keyshare *ks, struct hg_keyshare_
         hg_keyshare_start_known(ks, part, now_us);
 }
 
-/* A median, by steps: a sixteenth up or down with each sample; up to half, once several in a row
-   were above it: when the store becomes slower, that is soon usual. */
-static inline void hg_keyshare_learn(struct hg_keyshare_usual *usual, uint32_t service_us)
+/* Both: it has its ticket at once. `key`: its record, as of now; NULL: it has none. */
+static inline void hg_keyshare_begin(struct hg_keyshare *ks, struct hg_keyshare_part *part,
+                                     struct hg_keyshare_key *key, uint64_t now_us)
 {
-    uint32_t us = usual->us, step = us / 16 + 1;
-    if (service_us == 0)
-        service_us = 1; /* 0 is: not known */
-    if (us == 0 || service_us <= us) {
-        usual->us = us == 0 || us - service_us < step ? service_us : us - step;
-        usual->rises = 0;
+    hg_keyshare_add(ks, part->id, 1);
+    part->is_engaged = true;
+    part->since_us = now_us;
+    part->key = key;
+    if (HG_LIKELY(key == NULL)) {
+        hg_list_append(&ks->chains[hg_keyshare_chain_of(part->id)].parts, &part->node);
         return;
     }
-    step <<= usual->rises / 2;
-    usual->us = service_us - us < step ? service_us : us + step;
-    usual->rises += usual->rises < 6;
-}
-
-/* An answer, be it of a watched key or not. A sixteenth of the difference. */
-static inline void hg_keyshare_note_recent(struct hg_keyshare *ks, uint32_t service_us)
-{
-    int64_t off = (int64_t)service_us - ks->recent_us;
-    ks->recent_us = ks->recent_us == 0 ? service_us : (uint32_t)(ks->recent_us + off / 16);
+    hg_list_append(&key->running, &part->node);
+    key->engaged++;
+    key->out++;
+    key->started++;
+    key->used_us = now_us;
+    ks->unproven_out += key->is_unproven;
 }
 
 /* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. */
 static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                                    bool answered, uint64_t now_us)
 {
-    _Atomic uint32_t *count = &ks->counts->of[hg_keyshare_chain_of(part->id)];
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) - 1,
-                          memory_order_relaxed);
+    hg_keyshare_add(ks, part->id, (uint32_t)-1);
     uint64_t us = part->since_us != 0 ? now_us - part->since_us : 0;
     part->is_engaged = false;
     part->node.prev->next = part->node.next;
@@ -271,11 +287,9 @@ static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_pa
         hg_keyshare_end_known(ks, part, us, answered, now_us);
         return;
     }
-    if (HG_UNLIKELY(!answered || us > UINT32_MAX / 2))
-        return;
-    hg_keyshare_learn(&part->of->usual, (uint32_t)us);
-    hg_keyshare_learn(&ks->usual, (uint32_t)us);
-    hg_keyshare_note_recent(ks, (uint32_t)us);
+    if (HG_LIKELY(answered) && HG_LIKELY(us <= UINT32_MAX / 2) &&
+        hg_keyshare_counts_as_sample(part->of, now_us))
+        hg_keyshare_sample(ks, part->of, (uint32_t)us);
 }
 
 /* A slot whose request has ended became stranded, or is stranded no longer. */

@@ -80,6 +80,14 @@ HG_MUST_USE static inline bool hg_ticket_try(struct hg_ticket *holder)
     return true;
 }
 
+/* Half of them are there: nobody will soon wait. */
+static inline bool hg_ticket_is_ample(const struct hg_ticket *holder)
+{
+    uint64_t word =
+        atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->word, memory_order_relaxed);
+    return 2 * (word & UINT32_MAX) <= word >> 32;
+}
+
 /* The worker has waiters: sets its bit, then tries once more; true: it has got one after all, and
    the bit stays set, which does no harm. The bit stays until hg_ticket_leave. */
 HG_MUST_USE bool hg_ticket_want(struct hg_ticket *holder, uint32_t worker);

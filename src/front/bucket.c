@@ -62,7 +62,7 @@ struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server)
     if (cell == NULL)
         return NULL;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        hg_ticketline_tenant_init(&cell->queues[kind]);
+        hg_ticketline_tenant_init(&cell->seats[kind].queue);
     lane->cells[server] = cell;
     return cell;
 }

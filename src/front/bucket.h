@@ -54,11 +54,15 @@ struct hg_outcome_row {
 };
 extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 
-/* A tenant's places in a worker's lines for one server. */
+/* A tenant's place in a worker's line for one kind of ticket of one server. */
+struct hg_gate_seat {
+    struct hg_ticketline_tenant queue;
+    struct hg_keyshare_tenant usual; /* what its requests take there */
+};
+
 struct hg_gate_cell {
-    uint64_t part; /* number of the worker's part (gate.h) whose lines they are in */
-    struct hg_ticketline_tenant queues[HG_TICKET_KINDS];
-    struct hg_keyshare_tenant usual[HG_TICKET_KINDS]; /* what its requests take there */
+    uint64_t part; /* number of the worker's part (gate.h) whose lines the seats are in */
+    struct hg_gate_seat seats[HG_TICKET_KINDS];
 };
 
 /* One worker's part of a bucket; written by that worker only. */

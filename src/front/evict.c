@@ -164,7 +164,7 @@ static void each(struct hg_gate_part *part, void (*fn)(void *arg, const struct h
             lane->cells[server] == NULL)
             continue;
         for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            HG_LIST_EACH(node, &lane->cells[server]->queues[kind].waiters)
+            HG_LIST_EACH(node, &lane->cells[server]->seats[kind].queue.waiters)
         fn(arg, HG_CONTAINER_OF(node, struct hg_gate_pass, waiter.node));
     }
 }

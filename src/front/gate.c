@@ -65,6 +65,15 @@ static inline void tell(struct hg_gate_tally *tally, bool answered, uint64_t hel
     hg_counter_add(&tally->processing_us, held_us);
 }
 
+/* It has an execution ticket, without having waited for it. `key`: the record of its key, or
+   NULL. */
+static HG_ALWAYS_INLINE void begin(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                   struct hg_ticketline_tenant *place, struct hg_keyshare_key *key)
+{
+    hg_gate_have_execution(pass, in, place);
+    hg_keyshare_begin(&in->keys, &pass->key, key, pass->ticket_us);
+}
+
 /* What few requests have. */
 static void leave_rest(struct hg_request *request, uint8_t tickets)
 {
@@ -77,7 +86,7 @@ static void leave_rest(struct hg_request *request, uint8_t tickets)
 }
 
 /* Gives the execution ticket back. */
-static inline void leave_server(struct hg_gate_pass *pass, bool answered)
+static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
 {
     struct hg_gate_line *in = pass->gate;
     struct hg_worker *worker = in->worker;
@@ -103,6 +112,11 @@ static inline void leave_server(struct hg_gate_pass *pass, bool answered)
         hg_gate_release(in, key);
 }
 
+static void leave_server(struct hg_gate_pass *pass, bool answered)
+{
+    give_back(pass, answered);
+}
+
 void hg_gate_leave(struct hg_request *request, bool answered)
 {
     struct hg_gate_pass *pass = &request->pass;
@@ -110,13 +124,14 @@ void hg_gate_leave(struct hg_request *request, bool answered)
     uint8_t tickets = pass->tickets;
     pass->tickets = 0;
     if (HG_LIKELY(tickets & HG_TICKETS_EXECUTE))
-        leave_server(pass, answered);
+        give_back(pass, answered);
     if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
         struct hg_gate_line *in = worker->ingress;
         uint64_t now_us = worker->loop.now_us;
         hg_counter_add(&in->tally->answered, 1);
-        hg_ticketline_give(&in->line, &request->lane->ingress, now_us - pass->ingress_us, answered,
-                           now_us);
+        if (HG_UNLIKELY(!(tickets & HG_TICKETS_AMPLE)))
+            hg_ticketline_give(&in->line, &request->lane->ingress, now_us - pass->ingress_us,
+                               answered, now_us);
         hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     }
     if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog != NULL))
@@ -163,7 +178,7 @@ void hg_gate_on_move(void *ctx, void *ticket_of, uint32_t server)
     pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
     leave_server(pass, true);
     hg_ticket_force(&in->holder->ticket);
-    hg_gate_have_execution(pass, in, place);
+    begin(pass, in, place, hg_keyshare_find(&in->keys, pass->key.id));
 }
 
 /* ---- which server ---- */
@@ -229,15 +244,21 @@ void hg_gate_room_end(struct hg_request *request)
 /* ---- the way in ---- */
 
 /* Whose share of the line's tickets it takes from. Equal keys have equal ids on all workers. */
-static inline void set_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
-                           struct hg_ticketline_tenant *place, const struct hg_call *at)
+static inline void set_key(struct hg_gate_pass *pass, struct hg_ticketline_tenant *place,
+                           const struct hg_bucket *bucket, const struct hg_call *at)
 {
-    const struct hg_bucket *bucket = pass->request->lane->bucket;
-    if (pass->key.is_engaged || pass->key.is_parked)
-        return;
     pass->key.id = at->key_hash ^ (uint32_t)((uintptr_t)bucket / HG_CACHE_LINE) * 0x9e3779b1u;
-    pass->key.of = hg_gate_usual_of(in, place);
+    pass->key.of = hg_gate_usual_of(place);
     pass->key_len = (uint32_t)at->key.len;
+}
+
+static void have(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                 struct hg_ticketline_tenant *place, struct hg_keyshare_key *key)
+{
+    if (in->place == HG_GATE_INGRESS)
+        hg_gate_have_ingress(pass, in);
+    else
+        begin(pass, in, place, key);
 }
 
 /* One ticket. `place`: the tenant's in that line. `bytes`: the key, of a server's. */
@@ -245,17 +266,21 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
                                  struct hg_ticketline_tenant *place, enum hg_mode mode,
                                  struct hg_span bytes)
 {
-    bool free = in->part == NULL || hg_keyshare_is_free(&in->keys, pass->key.id);
-    if (!free && mode == HG_MODE_ENFORCE) {
-        struct hg_keyshare_key *key;
-        enum hg_keyshare_verdict verdict = hg_gate_ask_key(pass, in, bytes, &key);
+    bool of_server = in->part != NULL;
+    struct hg_keyshare_key *key = of_server ? hg_keyshare_find(&in->keys, pass->key.id) : NULL;
+    if (of_server && mode == HG_MODE_ENFORCE &&
+        !hg_keyshare_is_free(&in->keys, pass->key.id, key, in->worker->loop.now_us)) {
+        struct hg_keyshare_key *asked;
+        enum hg_keyshare_verdict verdict = hg_gate_ask_key(pass, in, bytes, &asked);
+        if (asked != NULL)
+            key = asked;
         if (verdict == HG_KEYSHARE_PARK)
             return hg_gate_park(pass, in, place, key) ? HG_GATE_WAITS : HG_GATE_REFUSED;
         if (verdict == HG_KEYSHARE_REFUSE)
             return HG_GATE_REFUSED;
     }
     if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
-        hg_gate_have(pass, in, place);
+        have(pass, in, place, key);
         return HG_GATE_TAKEN;
     }
     if (mode == HG_MODE_OBSERVE) {
@@ -263,7 +288,7 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         hg_counter_add(&pass->request->lane->tallies[in->place].would_wait, 1);
         pass->request->seen |= HG_SEEN_TICKET_WOULD;
         hg_ticket_force(&in->holder->ticket);
-        hg_gate_have(pass, in, place);
+        have(pass, in, place, key);
         return HG_GATE_TAKEN;
     }
     return hg_gate_wait(pass, in, place) ? HG_GATE_WAITS : HG_GATE_REFUSED;
@@ -296,7 +321,8 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
         return HG_GATE_REFUSED;
     }
     at->ticket = 0;
-    set_key(pass, in, place, at);
+    if (!pass->key.is_engaged && !pass->key.is_parked)
+        set_key(pass, place, bucket, at);
     if (pass->gate != NULL && pass->gate != in) {
         pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
         leave_server(pass, false);
@@ -345,6 +371,17 @@ static bool enter_slow(struct hg_session *session, struct hg_request *request, s
     return verdict == HG_GATE_TAKEN;
 }
 
+/* One that has its ingress ticket and finds no other at once. */
+static bool enter_line(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                       struct hg_ticketline_tenant *place, struct hg_call *at, bool *ret_waits)
+{
+    enum hg_gate_verdict verdict = take(pass, in, place, HG_MODE_ENFORCE, at->key);
+    if (verdict != HG_GATE_TAKEN)
+        at->ticket = 0;
+    *ret_waits = verdict == HG_GATE_WAITS;
+    return verdict == HG_GATE_TAKEN;
+}
+
 /* Both tickets at once, when nobody has to wait. */
 bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struct hg_call *at,
                    bool *ret_waits)
@@ -367,16 +404,19 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
                     !hg_ticket_try(&ingress->holder->ticket)))
         return enter_slow(session, request, at, ret_waits);
     struct hg_gate_line *in = &part->lines[kinds[at->op]];
+    __asm__("" : "+r"(in)); /* else its address is computed anew a dozen times */
     struct hg_ticketline_tenant *place = hg_gate_place_of(in, request->lane);
     hg_gate_have_ingress(pass, ingress);
     if (HG_UNLIKELY(place == NULL))
         return enter_slow(session, request, at, ret_waits);
-    set_key(pass, in, place, at);
-    if (HG_UNLIKELY(in->line.count > 0 || !hg_keyshare_is_free(&in->keys, pass->key.id) ||
-                    !hg_ticket_try(&in->holder->ticket)))
-        return enter_slow(session, request, at, ret_waits);
-    hg_gate_have_execution(pass, in, place);
+    set_key(pass, place, bucket, at);
     at->ticket = hg_gate_token((enum hg_ticket_kind)kinds[at->op], pass->key.id);
+    struct hg_keyshare_key *key = hg_keyshare_find(&in->keys, pass->key.id);
+    if (HG_UNLIKELY(in->line.count > 0 ||
+                    !hg_keyshare_is_free(&in->keys, pass->key.id, key, worker->loop.now_us) ||
+                    !hg_ticket_try(&in->holder->ticket)))
+        return enter_line(pass, in, place, at, ret_waits);
+    begin(pass, in, place, key);
     return true;
 }
 

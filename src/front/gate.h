@@ -32,7 +32,7 @@ struct hg_gate_line {
     struct hg_gate_part *part; /* NULL: ingress */
     struct hg_ticketline line;
     struct hg_keyshare
-        keys; /* of the requests that have a ticket, or are in line; not of ingress */
+        keys;             /* of the requests that have a ticket, or are in line; not of ingress */
     uint64_t answered_us; /* when the store last answered one of them; 0: never */
     struct hg_worker *worker;
     struct hg_list node; /* of the worker's, while somebody waits in it, or for a key's share */
@@ -43,6 +43,7 @@ struct hg_gate_part {
     struct hg_list node; /* of its gate */
     struct hg_gate *gate;
     struct hg_gateshare *share;
+    unsigned index;  /* of the share */
     uint64_t number; /* tells it from every other of the worker; from 1 */
     unsigned refs;   /* instances that lead to it */
     struct hg_gate_line lines[HG_TICKET_KINDS];

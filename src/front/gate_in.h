@@ -70,8 +70,11 @@ static inline void hg_gate_have_ingress(struct hg_gate_pass *pass, struct hg_gat
 {
     pass->tickets |= HG_TICKETS_INGRESS;
     pass->ingress_us = in->worker->loop.now_us;
-    hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
     hg_counter_add(&in->tally->started, 1);
+    if (HG_LIKELY(hg_ticket_is_ample(&in->holder->ticket)) && HG_LIKELY(in->line.count == 0))
+        pass->tickets |= HG_TICKETS_AMPLE;
+    else
+        hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
 }
 
 static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_gate_line *in,
@@ -86,18 +89,6 @@ static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_g
     hg_counter_add(&in->tally->started, 1);
     hg_counter_add(&pass->request->lane->tallies[place].started, 1);
     hg_list_append(&in->part->running, &pass->run);
-    if (!pass->key.is_engaged)
-        hg_keyshare_engage(&in->keys, &pass->key);
-    hg_keyshare_start(&in->keys, &pass->key, pass->ticket_us);
-}
-
-static inline void hg_gate_have(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                struct hg_ticketline_tenant *at)
-{
-    if (in->place == HG_GATE_INGRESS)
-        hg_gate_have_ingress(pass, in);
-    else
-        hg_gate_have_execution(pass, in, at);
 }
 
 /* The cell of a server, set up for the lines of the part; NULL when memory is out. */
@@ -107,20 +98,17 @@ struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gat
 static inline struct hg_ticketline_tenant *hg_gate_place_of(const struct hg_gate_line *in,
                                                             struct hg_lane *lane)
 {
-    unsigned server = in->part->share->index;
+    unsigned server = in->part->index;
     struct hg_gate_cell *cell = server < lane->cell_count ? lane->cells[server] : NULL;
     if (HG_UNLIKELY(cell == NULL || cell->part != in->part->number))
         cell = hg_gate_cell_slow(lane, in->part);
-    return cell != NULL ? &cell->queues[in->place - HG_GATE_READ] : NULL;
+    return cell != NULL ? &cell->seats[in->place - HG_GATE_READ].queue : NULL;
 }
 
-/* Its tenant's place among those whose keys have shares of the line's tickets. */
-static inline struct hg_keyshare_tenant *hg_gate_usual_of(const struct hg_gate_line *in,
-                                                          struct hg_ticketline_tenant *place)
+/* The same tenant's place among those whose keys have shares of the line's tickets. */
+static inline struct hg_keyshare_tenant *hg_gate_usual_of(struct hg_ticketline_tenant *place)
 {
-    unsigned kind = in->place - HG_GATE_READ;
-    struct hg_gate_cell *cell = HG_CONTAINER_OF(place - kind, struct hg_gate_cell, queues);
-    return &cell->usual[kind];
+    return &HG_CONTAINER_OF(place, struct hg_gate_seat, queue)->usual;
 }
 
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)

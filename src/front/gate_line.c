@@ -94,7 +94,12 @@ static void let_go(struct hg_gate_line *in, struct hg_gate_pass *pass,
                    struct hg_ticketline_tenant *place)
 {
     count_out(pass);
-    hg_gate_have(pass, in, place);
+    if (in->place == HG_GATE_INGRESS) {
+        hg_gate_have_ingress(pass, in);
+    } else {
+        hg_gate_have_execution(pass, in, place);
+        hg_keyshare_start(&in->keys, &pass->key, pass->ticket_us);
+    }
     pass->owner->on_turn(pass);
 }
 
@@ -497,7 +502,7 @@ void hg_gates_adopt(struct hg_worker *worker)
         for (unsigned i = 0; outdated && i < lane->cell_count; i++)
             for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
                 if (lane->cells[i] != NULL)
-                    let_all_out(&lane->cells[i]->queues[kind], free);
+                    let_all_out(&lane->cells[i]->seats[kind].queue, free);
     }
     HG_LIST_EACH(node, &worker->lines_waiting)
     {

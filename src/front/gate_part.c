@@ -51,6 +51,7 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
     }
     part->gate = gate;
     part->share = share;
+    part->index = share->index;
     part->number = ++worker->parts;
     part->refs = 1;
     hg_list_init(&part->running);
@@ -66,13 +67,13 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
 
 struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gate_part *part)
 {
-    struct hg_gate_cell *cell = hg_lane_cell(lane, part->share->index);
+    struct hg_gate_cell *cell = hg_lane_cell(lane, part->index);
     if (cell == NULL || cell->part == part->number)
         return cell;
     /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-        hg_ticketline_tenant_init(&cell->queues[kind]);
-        cell->usual[kind] = (struct hg_keyshare_tenant){0};
+        hg_ticketline_tenant_init(&cell->seats[kind].queue);
+        cell->seats[kind].usual = (struct hg_keyshare_tenant){0};
     }
     cell->part = part->number;
     return cell;

@@ -340,6 +340,35 @@ static void test_holds_up_what_is_behind(void **state)
     gate_close(&s);
 }
 
+/* No tenant is charged for an ingress ticket while half of them are there, so that it costs less;
+   nor is one given back that was not charged. */
+static void test_ample_ingress_tickets_are_not_charged(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client other;
+    gate_start(&s);
+    const struct hg_lane *lane = &stage_find(&s.stage, "default")->lanes[0];
+    gate_resize(&s.stage, HG_GATE_INGRESS, 3);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 1);
+    stage_run(&s.stage);
+    assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 1);
+    assert_int_equal(lane->ingress.out, 0);
+    gate_connect(&s.stage, 0, &other);
+    client_ask(&other, HG_OPCODE_GET, "b", 2);
+    stage_run(&s.stage);
+    assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 2);
+    assert_int_equal(lane->ingress.out, 1);
+    gate_resize(&s.stage, HG_GATE_INGRESS, 100);
+    fakestore_obey_all(s.store);
+    scene_expect(&s, HG_OPCODE_GET, 0, 1);
+    stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 2);
+    assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 0);
+    assert_int_equal(lane->ingress.out, 0);
+    client_close(&other);
+    gate_close(&s);
+}
+
 /* An ingress ticket is waited for in the same way, and the execution ticket only with it. */
 static void test_ingress_first(void **state)
 {
@@ -588,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_store_removed),
         cmocka_unit_test(test_holds_up_what_is_behind),
         cmocka_unit_test(test_ingress_first),
+        cmocka_unit_test(test_ample_ingress_tickets_are_not_charged),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_queue_bound),
         cmocka_unit_test(test_deadline),

@@ -90,7 +90,7 @@ static inline int setup(void **state)
     job_count = elsewhere = 0;
     no_room = false;
     others = 1000;
-    tenant.usual.us = 2 * MS;
+    tenant = (struct hg_keyshare_tenant){.usual = {2 * MS, 0}};
     now_us = answered_us = T0;
     view = (struct hg_keyshare_view){
         .pct = 25, .size = 64, .out = 8, .workers = 1, .usual_us = 2 * MS, .timeout_us = 1 * S};
@@ -147,8 +147,8 @@ static inline enum hg_keyshare_verdict ask(uint32_t id)
                                           .elsewhere = elsewhere,
                                           .answered_us = answered_us,
                                           .now_us = now_us};
-    asked = NULL;
-    if (hg_keyshare_is_free(&ks, id))
+    asked = hg_keyshare_find(&ks, id);
+    if (hg_keyshare_is_free(&ks, id, asked, now_us))
         return HG_KEYSHARE_GO;
     make_room();
     return hg_keyshare_ask(&ks, &asks, &asked);
@@ -179,8 +179,14 @@ static inline void unpark(struct job *job)
     job->state = JOB_DONE; // unless it is engaged now
 }
 
-/* A request arrives. If it may go on it waits in line for its ticket. */
-static inline struct job *arrive_in_line(uint32_t id)
+static inline void begin(struct job *job)
+{
+    hg_keyshare_begin(&ks, &job->part, hg_keyshare_find(&ks, job->part.id), now_us);
+    view.started++;
+    job->state = JOB_RUNS;
+}
+
+static inline struct job *arrive_by(uint32_t id, void (*let_in)(struct job *))
 {
     assert_true(job_count < JOBS);
     struct job *job = &jobs[job_count++];
@@ -188,7 +194,7 @@ static inline struct job *arrive_in_line(uint32_t id)
     job->part.of = &tenant;
     enum hg_keyshare_verdict verdict = ask(id);
     if (verdict == HG_KEYSHARE_GO)
-        engage(job);
+        let_in(job);
     else if (verdict == HG_KEYSHARE_PARK)
         park(job, asked);
     else
@@ -196,12 +202,16 @@ static inline struct job *arrive_in_line(uint32_t id)
     return job;
 }
 
+/* A request arrives. If it may go on it waits in line for its ticket. */
+static inline struct job *arrive_in_line(uint32_t id)
+{
+    return arrive_by(id, engage);
+}
+
+/* A request arrives. If it may go on it has its ticket at once. */
 static inline struct job *arrive(uint32_t id)
 {
-    struct job *job = arrive_in_line(id);
-    if (job->state == JOB_LINED)
-        start(job);
-    return job;
+    return arrive_by(id, begin);
 }
 
 /* `n` requests arrive at once. Returns the first. */

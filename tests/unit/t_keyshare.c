@@ -286,9 +286,9 @@ static void test_usual_service_is_a_median_by_steps(void **state)
     };
     (void)state;
     for (unsigned i = 0; i < HG_COUNT_OF(rows); i++) {
-        struct hg_keyshare_usual usual = {rows[i].usual_us, 0};
-        hg_keyshare_learn(&usual, rows[i].service_us);
-        assert_int_equal(usual.us, rows[i].then_us);
+        tenant.usual = (struct hg_keyshare_usual){rows[i].usual_us, 0};
+        hg_keyshare_sample(&ks, &tenant, rows[i].service_us);
+        assert_int_equal(tenant.usual.us, rows[i].then_us);
     }
 }
 
@@ -296,15 +296,15 @@ static void test_usual_service_is_a_median_by_steps(void **state)
 static void test_a_slower_store_is_soon_usual(void **state)
 {
     static const uint32_t then_us[] = {1701, 1808, 2036, 2292, 2868, 3588, 5388, 8084};
-    struct hg_keyshare_usual usual = {1600, 0};
+    tenant.usual = (struct hg_keyshare_usual){1600, 0};
     (void)state;
     for (unsigned i = 0; i < HG_COUNT_OF(then_us); i++) {
-        hg_keyshare_learn(&usual, 200 * MS);
-        assert_int_equal(usual.us, then_us[i]);
+        hg_keyshare_sample(&ks, &tenant, 200 * MS);
+        assert_int_equal(tenant.usual.us, then_us[i]);
     }
-    hg_keyshare_learn(&usual, 8084);
-    hg_keyshare_learn(&usual, 200 * MS);
-    assert_int_equal(usual.us, 8084 + 8084 / 16 + 1);
+    hg_keyshare_sample(&ks, &tenant, 8084);
+    hg_keyshare_sample(&ks, &tenant, 200 * MS);
+    assert_int_equal(tenant.usual.us, 8084 + 8084 / 16 + 1);
 }
 
 /* A dear key, which has a record, does not make others' requests look slow: one answer a second
@@ -330,6 +330,37 @@ static void test_usual_service_is_of_keys_without_a_record(void **state)
     assert_int_equal(ks.usual.us, tenant.usual.us);
 }
 
+/* Of many answers of a tenant 64 in 16 ms count. Nobody else's count for less. */
+static void test_so_many_answers_count(void **state)
+{
+    struct hg_keyshare_tenant other = {.usual = {2 * MS, 0}};
+    (void)state;
+    use(100, 64, 8);
+    tenant.usual.us = 2000 * MS;
+    pass(100 * MS);
+    for (unsigned i = 0; i < HG_KEYSHARE_SAMPLES; i++) {
+        uint32_t before_us = tenant.usual.us;
+        struct job *job = arrive(i);
+        now_us += 10;
+        answer(job);
+        assert_true(tenant.usual.us < before_us);
+    }
+    uint32_t usual_us = tenant.usual.us, recent_us = ks.recent_us;
+    struct job *job = arrive(1), *last = arrive(2);
+    job->part.of = &other;
+    now_us += HG_KEYSHARE_SAMPLES_US - 10 * HG_KEYSHARE_SAMPLES;
+    job = arrive(3);
+    now_us += 9;
+    answer(job);
+    assert_int_equal(tenant.usual.us, usual_us);
+    assert_int_equal(ks.recent_us, recent_us);
+    answer(&jobs[HG_KEYSHARE_SAMPLES]); // another tenant's
+    assert_int_not_equal(ks.recent_us, recent_us);
+    now_us += 1;
+    answer(last);
+    assert_int_not_equal(tenant.usual.us, usual_us);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -350,6 +381,7 @@ int main(void)
         TEST(test_usual_service_is_a_median_by_steps),
         TEST(test_a_slower_store_is_soon_usual),
         TEST(test_usual_service_is_of_keys_without_a_record),
+        TEST(test_so_many_answers_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

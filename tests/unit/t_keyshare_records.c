@@ -228,6 +228,60 @@ static void test_no_room(void **state)
     assert_counts(1, 50, 0);
 }
 
+static bool goes(uint32_t id)
+{
+    return hg_keyshare_is_free(&ks, id, hg_keyshare_find(&ks, id), now_us);
+}
+
+/* What is proven goes on without another look, until its oldest may be overdue. */
+static void test_a_proven_key_is_calm(void **state)
+{
+    (void)state;
+    struct job *first = burst(1, 2);
+    assert_false(goes(1));
+    pass(10 * MS);
+    answer(first);
+    assert_true(record(1)->out == 1);
+    assert_true(goes(1)); // proven, and its oldest began 10 ms ago
+    assert_int_equal(record(1)->calm_us, first[1].part.since_us + 20 * MS);
+    pass(10 * MS - 1);
+    assert_true(goes(1));
+    now_us += 1;
+    assert_false(goes(1));
+    assert_asks(1, GO);    // not overdue yet, though
+    assert_false(goes(1)); // but perhaps at once
+    arrive(1);
+    answer(&first[1]);
+    assert_true(goes(1));
+    strand(1, 1);
+    assert_false(goes(1));
+    strand(1, -1);
+    assert_asks(1, GO);
+    assert_true(goes(1));
+    record(1)->calm_us = 0;
+    ks.usual.us = tenant.usual.us = 400 * MS;
+    assert_asks(1, GO);
+    assert_int_equal(record(1)->calm_us, now_us + 200 * MS); // no longer than that
+    pass(200 * MS);
+    assert_false(goes(1));
+}
+
+/* It was calm, and what is usual has become less: one slow answer ends it. */
+static void test_a_slow_answer_ends_the_calm(void **state)
+{
+    (void)state;
+    tenant.usual.us = 100 * MS;
+    struct job *first = burst(1, 3);
+    pass(10 * MS);
+    answer(first);
+    assert_true(goes(1));
+    tenant.usual.us = 2 * MS;
+    pass(30 * MS);
+    assert_true(goes(1));
+    answer(&first[1]);
+    assert_false(goes(1));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -240,6 +294,8 @@ int main(void)
         TEST(test_each_visits_all),
         TEST(test_all_records_are_given_back),
         TEST(test_no_room),
+        TEST(test_a_proven_key_is_calm),
+        TEST(test_a_slow_answer_ends_the_calm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
