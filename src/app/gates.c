@@ -12,29 +12,47 @@ static struct hg_probe_holder_seen see(struct hg_gate_holder *holder)
 {
     struct hg_probe_holder_seen seen = {.peak = hg_ticket_swap_peak(&holder->ticket),
                                         .out = hg_ticket_out(&holder->ticket)};
-    uint64_t answered = 0, service_us = 0, refused = 0;
-    int64_t waiting = atomic_load_explicit(&holder->waiting, memory_order_relaxed);
+    uint64_t answered = 0, worked_us = 0, work_us = 0, squares = 0, refused = 0;
+    uint64_t short_count = 0, short_us = 0;
+    int64_t waiting = atomic_load_explicit(&holder->waiting, memory_order_relaxed) -
+                      atomic_load_explicit(&holder->held, memory_order_relaxed);
     for (unsigned w = 0; w < holder->worker_count; w++) {
         const struct hg_gate_worker *of = &holder->workers[w];
         uint64_t queue_us = hg_counter_get(&of->queue_min_us);
         answered += hg_counter_get(&of->tally.answered);
-        service_us += hg_counter_get(&of->tally.processing_us);
+        worked_us += hg_counter_get(&of->worked_us);
+        work_us += hg_counter_get(&of->work_us);
+        squares += hg_counter_get(&of->work_squares);
+        short_count += hg_counter_get(&of->short_count);
+        short_us += hg_counter_get(&of->short_us);
+        seen.out -= (int64_t)hg_counter_get(&of->unproven_out);
+        if (hg_counter_get(&of->mix) > (uint64_t)seen.mix)
+            seen.mix = (enum hg_probe_mix)hg_counter_get(&of->mix);
         refused += hg_counter_get(&of->tally.canceled) + hg_counter_get(&of->tally.overflows);
         if (queue_us > seen.queue_min_us)
             seen.queue_min_us = queue_us;
     }
     /* Less than before: somebody sets the counters to 0 just now. */
-    if (answered > holder->seen_answered && service_us >= holder->seen_service_us) {
+    if (answered > holder->seen_answered)
         seen.finished = answered - holder->seen_answered;
-        seen.service_us = service_us - holder->seen_service_us;
-    }
+    seen.service_us = worked_us - holder->seen_worked_us;
+    seen.work_us = work_us - holder->seen_work_us;
+    seen.work_squares = squares - holder->seen_work_squares;
+    seen.short_count = short_count - holder->seen_short_count;
+    seen.short_us = short_us - holder->seen_short_us;
+    if (seen.out < 0)
+        seen.out = 0;
     seen.waiting = waiting > 0 ? (uint64_t)waiting : 0;
     /* A request that was refused on arrival is demand, just like one that waits. */
     if (refused > holder->seen_refused)
         seen.waiting += refused - holder->seen_refused;
     holder->seen_refused = refused;
     holder->seen_answered = answered;
-    holder->seen_service_us = service_us;
+    holder->seen_worked_us = worked_us;
+    holder->seen_work_us = work_us;
+    holder->seen_work_squares = squares;
+    holder->seen_short_count = short_count;
+    holder->seen_short_us = short_us;
     return seen;
 }
 

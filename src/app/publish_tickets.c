@@ -82,6 +82,7 @@ void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
         .queue_timeout_us = conf->queue_timeout_ms * 1000,
         .flood_wait_us = conf->flood_wait_ms * 1000,
         .flood_newest = conf->flood_order == HG_CONF_FLOOD_ORDER_NEWEST,
+        .tenant_window = (unsigned)conf->tenant_window,
         .key_share_pct =
             conf->bind_control == HG_CONF_BIND_CONTROL_SHARE ? (unsigned)conf->key_share_pct : 100,
         .evict_longest = conf->bind_control == HG_CONF_BIND_CONTROL_HERA,

@@ -53,6 +53,7 @@ static const unsigned upstream_kept[] = {
     HG_CONF_UPSTREAM_flood_wait_ms,
     HG_CONF_UPSTREAM_flood_order,
     HG_CONF_UPSTREAM_key_share_pct,
+    HG_CONF_UPSTREAM_tenant_window,
     HG_CONF_UPSTREAM_bind_control,
     HG_CONF_UPSTREAM_throughput_probing_interval_ms,
     HG_CONF_UPSTREAM_throughput_probing_initial_concurrency,

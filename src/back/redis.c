@@ -189,6 +189,7 @@ static const struct hg_store_ops ops = {
     .cancel_range = hg_redis_cancel_range,
     .where = where,
     .server_name = hg_remote_server_name,
+    .width = hg_remote_width,
     .drain = hg_remote_drain,
     .drained = hg_remote_drained,
     .free = free_all,

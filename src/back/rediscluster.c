@@ -274,6 +274,7 @@ static const struct hg_store_ops ops = {
     .where = where,
     .server_of = server_of,
     .server_name = hg_remote_server_name,
+    .width = hg_remote_width,
     .drain = hg_remote_drain,
     .drained = drained,
     .free = free_all,

@@ -104,6 +104,20 @@ const char *hg_remote_server_name(struct hg_store *store, uint32_t server)
     return hg_remote_of(store)->shared->servers[server].address;
 }
 
+uint32_t hg_remote_width(struct hg_store *store, uint32_t server)
+{
+    const struct hg_remote *remote = hg_remote_of(store);
+    if (server >= remote->count)
+        return 0;
+    const struct hg_domain *domain = &remote->domains[server];
+    HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&domain->listed)
+    {
+        if (HG_CONTAINER_OF(node, struct hg_pool, node)->apart)
+            return domain->balance.capacity;
+    }
+    return 0;
+}
+
 static void set_times(struct hg_pool_conf *conf, const struct hg_remote_times *times)
 {
     conf->link.timeout_us = (uint64_t)times->backend_timeout_ms * 1000;

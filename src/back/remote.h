@@ -101,6 +101,7 @@ void hg_remote_cancel(struct hg_store *store, struct hg_call *call);
 void hg_remote_drain(struct hg_store *store);
 bool hg_remote_drained(struct hg_store *store);
 const char *hg_remote_server_name(struct hg_store *store, uint32_t server);
+uint32_t hg_remote_width(struct hg_store *store, uint32_t server);
 
 /* New time-outs, from now on. */
 void hg_remote_set_times(struct hg_store *store, const struct hg_remote_times *times);

@@ -190,6 +190,9 @@ struct hg_store_ops {
     uint32_t (*server_of)(struct hg_store *store, const struct hg_call *call);
     /* Address of a server, as long as the generation lives. NULL: it has none. */
     const char *(*server_name)(struct hg_store *store, uint32_t server);
+    /* How many requests this worker's connections to a server can carry without any behind another,
+       while they are set apart (pool.h); 0: they are not. NULL: never. */
+    uint32_t (*width)(struct hg_store *store, uint32_t server);
     /* Takes no new calls that need a new connection, closes what is idle, ends when all is
        answered; `drained` asks whether nothing is pending. */
     void (*drain)(struct hg_store *store);

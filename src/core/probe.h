@@ -38,13 +38,25 @@ struct hg_probe_conf {
     double step;             /* multiple, 0.01 to 0.5 */
 };
 
+/* How much work a request is. */
+enum hg_probe_mix {
+    HG_PROBE_ALIKE, /* they are alike */
+    HG_PROBE_FRESH, /* some are not known yet, */
+    HG_PROBE_MIXED  /* or some are short, and some long (core/linework): that of their class */
+};
+
 /* What was seen of one holder since the step before. */
 struct hg_probe_holder_seen {
-    int64_t peak;          /* most tickets out at a time */
-    int64_t out;           /* now, stranded ones included */
-    uint64_t finished;     /* requests that gave their ticket back after an answer, exempt ones,
-                              evicted ones and late answers to those not counted */
-    uint64_t service_us;   /* sum of the time that these held their tickets */
+    int64_t peak;        /* most tickets out at a time */
+    int64_t out;         /* now, stranded ones included, but for keys that take unusually long */
+    uint64_t finished;   /* requests that gave their ticket back after an answer, exempt ones,
+                            evicted ones and late answers to those not counted */
+    uint64_t service_us; /* sum of the time that these held their tickets */
+    uint64_t work_us;    /* of what they usually do, see core/workclass; 0: not known */
+    enum hg_probe_mix mix;
+    uint64_t short_count;  /* of short classes, beside long ones (core/linework): answers, */
+    uint64_t short_us;     /* and the time by which they took longer than usual */
+    uint64_t work_squares; /* of the squares of that, in 256 us² */
     uint64_t waiting;      /* requests that wait for a ticket now */
     uint64_t queue_min_us; /* smallest sojourn in line; 0 when nobody had to wait */
 };
@@ -73,7 +85,9 @@ struct hg_probe_history {
 
 /* Intervals, until enough was finished to tell something. */
 struct hg_probe_sample {
-    uint64_t finished, service_us, elapsed_us;
+    uint64_t finished, service_us, work_us, elapsed_us;
+    uint64_t short_count, short_us;
+    double work_squares;
     double out; /* sum of what was out at the intervals' ends */
     uint32_t intervals;
     bool full;    /* at each of their ends requests waited, or all tickets were out */
@@ -84,6 +98,9 @@ struct hg_probe_sample {
 struct hg_probe_adaptive {
     struct hg_probe_sample sample;
     struct hg_probe_history stable, probed;
+    double unit_us;                /* work that counts as one request; 0: not known */
+    uint64_t mixed_us;             /* each request counts as its work for so long still; */
+    bool in_work;                  /* and did, in the last sample */
     double base_us;                /* service time when nothing queues in the store; 0: unknown */
     double usual_us, usual_rate;   /* of late */
     double variance;               /* of a sample's throughput, relative */

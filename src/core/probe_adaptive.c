@@ -47,6 +47,15 @@
 #define BASE_FALL 0.1
 #define BASE_RISE 0.01
 
+/* So many answers of short requests tell how long the queue in the store is. */
+#define QUEUE_ANSWERS 8
+
+/* Weight of a sample in what is a unit of work. */
+#define UNIT_WEIGHT 0.1
+
+/* Long requests beside short ones are to be expected for so long after the last ones. */
+#define MIXED_US 10000000
+
 /* A change of throughput by this share, without a step, is news: what was learned is void. */
 #define CHANGE 0.3
 
@@ -133,7 +142,16 @@ static bool leave_alone(struct hg_probe *probe, double service_us)
     return false;
 }
 
-static void decide_full(struct hg_probe *probe, double out, double rate)
+/* What a unit takes. By Little's law, which holds whatever is finished; but when many long requests
+   have just begun, and none is finished, those that are tell better, if each counts as its work. */
+static double service_of(const struct hg_probe_adaptive *a, double out, double rate,
+                         double finished_us)
+{
+    double service_us = out / rate * 1e6;
+    return a->mixed_us > 0 && finished_us < service_us ? finished_us : service_us;
+}
+
+static void decide_full(struct hg_probe *probe, double out, double rate, double finished_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     notice_change(probe, rate);
@@ -144,7 +162,7 @@ static void decide_full(struct hg_probe *probe, double out, double rate)
     a->free = 0;
     if (mean <= 0)
         return;
-    double service_us = hg_probe_history_out(&a->stable) / mean * 1e6;
+    double service_us = service_of(a, hg_probe_history_out(&a->stable), mean, finished_us);
     if (leave_alone(probe, service_us))
         return;
     if (a->base_us == 0) {
@@ -186,10 +204,10 @@ static void learn_base(struct hg_probe_adaptive *a, double service_us)
 
 /* More is out than the throughput explains, though there are tickets left: it is capped where it
    is. The next samples are full then, and tell why, or the cap is lifted. True: it is suspect. */
-static bool suspect(struct hg_probe *probe, double out, double rate)
+static bool suspect(struct hg_probe *probe, double out, double rate, double finished_us)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
-    double excess_us = rate > 0 ? out / rate * 1e6 - a->base_us : 0;
+    double excess_us = rate > 0 ? service_of(a, out, rate, finished_us) - a->base_us : 0;
     if (out <= hg_probe_floor(probe) || excess_us <= SUSPECT_US || excess_us <= a->base_us) {
         a->suspicions = 0;
         return false;
@@ -229,7 +247,7 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
         learn_base(a, service_us);
     if (++a->free >= FREE_SAMPLES)
         a->engaged = false;
-    if (suspect(probe, out, rate))
+    if (suspect(probe, out, rate, service_us))
         return;
     if (a->roof > 0) {
         hg_probe_settle_at_once(probe, a->roof);
@@ -238,15 +256,51 @@ static void decide_free(struct hg_probe *probe, double out, double rate, double 
     hg_probe_settle_at_once(probe, free_size(probe, rate, service_us, reached));
 }
 
+/* The unit is another: so are all rates and times. */
+static void rescale(struct hg_probe *probe, double unit_us)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    double times = unit_us / a->unit_us;
+    a->unit_us = unit_us;
+    a->base_us *= times;
+    a->usual_us *= times;
+    a->usual_rate /= times;
+    probe->stable_throughput /= times;
+    for (unsigned i = 0; i < HG_PROBE_HISTORY; i++) {
+        a->stable.rate[i] /= times;
+        a->probed.rate[i] /= times;
+    }
+}
+
+/* Requests that were finished, as units of work. A unit is what a request is on average. Where all
+   are alike each counts as one: what its class usually takes is known by a few dozen services only,
+   which would be noise. */
+static double units_of(struct hg_probe *probe, const struct hg_probe_sample *sample)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    if (sample->work_us == 0 || sample->finished == 0)
+        return (double)sample->finished;
+    double mean_us = (double)sample->work_us / (double)sample->finished;
+    if (a->unit_us == 0 || (a->mixed_us == 0 && !a->in_work))
+        a->unit_us = mean_us;
+    else if (a->mixed_us == 0)
+        rescale(probe, mean_us); /* from now on each counts as one again */
+    a->in_work = a->mixed_us > 0;
+    if (!a->in_work)
+        return (double)sample->finished;
+    rescale(probe, a->unit_us + UNIT_WEIGHT * (mean_us - a->unit_us));
+    return (double)sample->work_us / a->unit_us;
+}
+
 static void take_sample(struct hg_probe *probe)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     struct hg_probe_sample sample = a->sample;
     hg_probe_sample_clear(&a->sample);
-    double rate = (double)sample.finished * 1e6 / (double)sample.elapsed_us;
+    double units = units_of(probe, &sample);
+    double rate = units * 1e6 / (double)sample.elapsed_us;
     double out = sample.out / sample.intervals;
-    double service_us =
-        sample.finished > 0 ? (double)sample.service_us / (double)sample.finished : 0;
+    double service_us = units > 0 ? (double)sample.service_us / units : 0;
     if (service_us > 0) {
         a->usual_us += (a->usual_us > 0 ? 0.3 : 1) * (service_us - a->usual_us);
         a->usual_rate += (a->usual_rate > 0 ? 0.3 : 1) * (rate - a->usual_rate);
@@ -259,7 +313,7 @@ static void take_sample(struct hg_probe *probe)
     case HG_PROBE_STABLE:
         probe->stats.probed_stable++;
         if (sample.full)
-            decide_full(probe, out, rate);
+            decide_full(probe, out, rate, service_us);
         else
             decide_free(probe, out, rate, service_us, sample.reached);
         break;
@@ -275,6 +329,29 @@ static void take_sample(struct hg_probe *probe)
             hg_probe_settle(probe, probe->stable_size);
         break;
     }
+}
+
+/* Where requests of unlike kinds share a store, the short ones tell at once how long its queue is:
+   they wait as long as all others in it, and for them that is much. True: so many tickets are in
+   that queue, by Little's law, that the size is cut, at most by half; the step is judged like any
+   other. */
+static bool cut_queue(struct hg_probe *probe)
+{
+    struct hg_probe_adaptive *a = &probe->adaptive;
+    const struct hg_probe_sample *sample = &a->sample;
+    if (a->mixed_us == 0 || probe->state != HG_PROBE_STABLE || a->skip > 0 || !sample->full ||
+        sample->short_count < QUEUE_ANSWERS)
+        return false;
+    double wait_us = (double)sample->short_us / (double)sample->short_count;
+    double rate = (double)sample->finished / (double)sample->elapsed_us;
+    double size = probe->stable_size, queued = rate * wait_us;
+    if (wait_us < SUSPECT_US || queued < 2 + size / 8 || size <= hg_probe_floor(probe))
+        return false;
+    double units = units_of(probe, sample) * 1e6 / (double)sample->elapsed_us;
+    hg_probe_history_add(&a->stable, units, sample->out / sample->intervals);
+    a->engaged = true;
+    hg_probe_step_to(probe, size - queued > size / 2 ? size - queued : size / 2);
+    return true;
 }
 
 /* A stall */
@@ -360,6 +437,19 @@ static bool is_idle(const struct hg_probe *probe, const struct hg_probe_seen *se
            probe->stable_size < hg_probe_ceiling(probe);
 }
 
+static void note_mixed(struct hg_probe_adaptive *a, const struct hg_probe_seen *seen,
+                       uint64_t elapsed_us)
+{
+    enum hg_probe_mix mix = seen->holder[HG_TICKET_READ].mix;
+    if (mix < seen->holder[HG_TICKET_WRITE].mix)
+        mix = seen->holder[HG_TICKET_WRITE].mix;
+    a->mixed_us -= elapsed_us < a->mixed_us ? elapsed_us : a->mixed_us;
+    if (mix == HG_PROBE_MIXED)
+        a->mixed_us = MIXED_US;
+    else if (mix == HG_PROBE_FRESH && a->mixed_us == 0)
+        a->mixed_us = 1;
+}
+
 void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *seen,
                             uint64_t elapsed_us)
 {
@@ -367,6 +457,7 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
     double peak = (double)(probe->peak[HG_TICKET_READ] + probe->peak[HG_TICKET_WRITE]);
     a->recent_peak = peak > a->recent_peak * FADE ? peak : a->recent_peak * FADE;
     learn_shares(probe, seen);
+    note_mixed(a, seen, elapsed_us);
     if (is_idle(probe, seen)) {
         hg_probe_settle_at_once(probe, probe->stable_size * 2);
     } else if (!go_through_stall(probe, seen, elapsed_us)) {
@@ -374,7 +465,7 @@ void hg_probe_adaptive_step(struct hg_probe *probe, const struct hg_probe_seen *
         if (is_draining(probe, seen)) {
             hg_probe_sample_clear(&a->sample);
             a->skip = 1;
-        } else if (complete) {
+        } else if (!cut_queue(probe) && complete) {
             take_sample(probe);
         }
     }

@@ -49,6 +49,8 @@ void hg_probe_settle_at_once(struct hg_probe *probe, double size);
 /* From `stable`, whose history has a sample at least; down: with its throughput. */
 void hg_probe_step_up(struct hg_probe *probe);
 void hg_probe_step_down(struct hg_probe *probe, double rate);
+/* Likewise, to a size below. */
+void hg_probe_step_to(struct hg_probe *probe, double size);
 /* A full sample at the probed size. */
 void hg_probe_judge(struct hg_probe *probe, double rate, double out);
 /* Forgets failures: the next step may come at once. */

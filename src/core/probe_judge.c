@@ -113,6 +113,12 @@ void hg_probe_step_down(struct hg_probe *probe, double rate)
     try_size(probe, a->aimed ? aim : most);
 }
 
+void hg_probe_step_to(struct hg_probe *probe, double size)
+{
+    probe->adaptive.aimed = true;
+    try_size(probe, size);
+}
+
 /* Judging a step */
 
 void hg_probe_forgive(struct hg_probe_adaptive *a)

@@ -95,6 +95,17 @@ void hg_probe_sample_clear(struct hg_probe_sample *sample)
     *sample = (struct hg_probe_sample){.full = true};
 }
 
+/* Of requests that are unlike each other, few large ones tell as little as if there were no others:
+   Kish's effective sample size. */
+static double effective(const struct hg_probe_sample *sample, bool mixed)
+{
+    double work = (double)sample->work_us;
+    double finished = (double)sample->finished;
+    if (!mixed || sample->work_squares <= 0 || work * work > finished * sample->work_squares)
+        return finished;
+    return work * work / sample->work_squares;
+}
+
 bool hg_probe_gather(struct hg_probe *probe, const struct hg_probe_seen *seen, uint64_t elapsed_us)
 {
     struct hg_probe_sample *sample = &probe->adaptive.sample;
@@ -105,11 +116,16 @@ bool hg_probe_gather(struct hg_probe *probe, const struct hg_probe_seen *seen, u
         const struct hg_probe_holder_seen *holder = &seen->holder[kind];
         sample->finished += holder->finished;
         sample->service_us += holder->service_us;
+        sample->work_us += holder->work_us;
+        sample->short_count += holder->short_count;
+        sample->short_us += holder->short_us;
+        sample->work_squares += 256.0 * (double)holder->work_squares;
         sample->out += (double)holder->out;
         if (probe->peak[kind] >= (int64_t)probe->size[kind])
             sample->reached = true;
     }
     if (!is_full(probe, seen))
         sample->full = false;
-    return sample->finished >= ENOUGH_FINISHED || sample->elapsed_us >= ENOUGH_US;
+    return effective(sample, probe->adaptive.mixed_us > 0) >= ENOUGH_FINISHED ||
+           sample->elapsed_us >= ENOUGH_US;
 }

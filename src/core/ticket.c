@@ -99,6 +99,19 @@ static bool bit_is_set(const struct hg_ticket *holder, uint32_t worker)
            1;
 }
 
+bool hg_ticket_try_beyond(struct hg_ticket *holder, uint32_t beyond)
+{
+    uint64_t word = atomic_load(&holder->word);
+    do {
+        if ((uint32_t)word >= (word >> 32) + beyond)
+            return false;
+    } while (!atomic_compare_exchange_weak(&holder->word, &word, word + 1));
+    uint32_t out = (uint32_t)word + 1;
+    if (out > atomic_load_explicit(&holder->peak, memory_order_relaxed))
+        hg_ticket_note_peak(holder, out);
+    return true;
+}
+
 bool hg_ticket_want(struct hg_ticket *holder, uint32_t worker)
 {
     if (!bit_is_set(holder, worker))

@@ -88,6 +88,8 @@ static inline bool hg_ticket_is_ample(const struct hg_ticket *holder)
     return 2 * (word & UINT32_MAX) <= word >> 32;
 }
 
+/* Takes one though all are out, while no more than `beyond` more are. */
+HG_MUST_USE bool hg_ticket_try_beyond(struct hg_ticket *holder, uint32_t beyond);
 /* The worker has waiters: sets its bit, then tries once more; true: it has got one after all, and
    the bit stays set, which does no harm. The bit stays until hg_ticket_leave. */
 HG_MUST_USE bool hg_ticket_want(struct hg_ticket *holder, uint32_t worker);

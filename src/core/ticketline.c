@@ -70,7 +70,7 @@ void hg_ticketline_move(struct hg_ticketline *line, uint64_t now_us)
             line->finished_us + larger(HG_TICKETLINE_QUIET_US, 4 * (line->mean_16us / 16));
 }
 
-/* The tenant begins to wait: idleness has earned nothing. */
+/* The tenant begins to take turns: idleness has earned nothing. */
 static void join(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant, uint64_t now_us)
 {
     hg_ticketline_charge(line, tenant, now_us);
@@ -80,7 +80,25 @@ static void join(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant
         tag_us = line->served_us;
     }
     hg_heap_insert(&line->turns, &tenant->turn, tag_us);
-    line->starved += tenant->out == 0;
+}
+
+/* So many waiters more, or less, that take turns. */
+static void add_waiters(struct hg_ticketline *line, uint32_t n, uint64_t now_us)
+{
+    if (line->count == 0) {
+        hg_ticketline_move(line, now_us);
+        begin_window(line, now_us);
+    }
+    line->count += n;
+}
+
+static void drop_waiters(struct hg_ticketline *line, uint32_t n, uint64_t now_us)
+{
+    if (line->count == n) {
+        line->clock_us = hg_ticketline_clock_us(line, now_us);
+        begin_window(line, now_us);
+    }
+    line->count -= n;
 }
 
 /* The tenant with the lowest tag: keys are lower bounds, so the first whose key is its tag. */
@@ -98,6 +116,31 @@ static struct hg_ticketline_tenant *choose(struct hg_ticketline *line, uint64_t 
     }
 }
 
+void hg_ticketline_take_turns(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                              uint64_t now_us)
+{
+    hg_list_remove(&tenant->held);
+    tenant->is_held = false;
+    line->held -= tenant->count;
+    join(line, tenant, now_us);
+    add_waiters(line, tenant->count, now_us);
+}
+
+static void hold(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant)
+{
+    tenant->is_held = true;
+    hg_list_append(&line->held_back, &tenant->held);
+}
+
+void hg_ticketline_take_no_turns(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                                 uint64_t now_us)
+{
+    hg_heap_remove(&line->turns, &tenant->turn);
+    hold(line, tenant);
+    line->held += tenant->count;
+    drop_waiters(line, tenant->count, now_us);
+}
+
 void hg_ticketline_given(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                          uint64_t service_us, bool answered, uint64_t now_us)
 {
@@ -107,7 +150,7 @@ void hg_ticketline_given(struct hg_ticketline *line, struct hg_ticketline_tenant
         line->finished_us = now_us;
     }
     hg_ticketline_move(line, now_us);
-    if (tenant->count == 0)
+    if (tenant->count == 0 || tenant->is_held)
         return;
     uint64_t tag_us = hg_ticketline_tag_us(line, tenant, now_us);
     if (tag_us < tenant->turn.key)
@@ -120,6 +163,7 @@ void hg_ticketline_init(struct hg_ticketline *line)
 {
     *line = (struct hg_ticketline){.window = 1};
     hg_list_init(&line->ages);
+    hg_list_init(&line->held_back);
     begin_window(line, 0);
 }
 
@@ -127,18 +171,23 @@ void hg_ticketline_tenant_init(struct hg_ticketline_tenant *tenant)
 {
     *tenant = (struct hg_ticketline_tenant){0};
     hg_list_init(&tenant->waiters);
+    tenant->limit = tenant->failed = UINT32_MAX;
 }
 
 void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                         struct hg_ticketline_waiter *waiter, uint64_t now_us)
 {
-    if (tenant->count++ == 0)
-        join(line, tenant, now_us);
-    if (line->count == 0) {
-        hg_ticketline_move(line, now_us);
-        begin_window(line, now_us);
+    if (tenant->count++ == 0) {
+        line->starved += tenant->out == 0;
+        if (hg_ticketline_has_room(line, tenant))
+            join(line, tenant, now_us);
+        else
+            hold(line, tenant);
     }
-    line->count++;
+    if (tenant->is_held)
+        line->held++;
+    else
+        add_waiters(line, 1, now_us);
     waiter->tenant = tenant;
     waiter->parked = false;
     hg_list_append(&tenant->waiters, &waiter->node);
@@ -176,14 +225,18 @@ static struct hg_ticketline_waiter *take_out(struct hg_ticketline *line,
     hg_heap_remove(&line->late, &waiter->late);
     waiter->tenant = NULL;
     if (--tenant->count == 0) {
-        hg_heap_remove(&line->turns, &tenant->turn);
+        if (!tenant->is_held)
+            hg_heap_remove(&line->turns, &tenant->turn);
         line->starved -= tenant->out == 0;
     }
-    if (line->count == 1) {
-        line->clock_us = hg_ticketline_clock_us(line, now_us);
-        begin_window(line, now_us);
+    if (tenant->is_held)
+        line->held--;
+    else
+        drop_waiters(line, 1, now_us);
+    if (tenant->is_held && tenant->count == 0) {
+        hg_list_remove(&tenant->held);
+        tenant->is_held = false;
     }
-    line->count--;
     return waiter;
 }
 
@@ -238,7 +291,7 @@ uint64_t hg_ticketline_next_us(const struct hg_ticketline *line)
 
 void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us)
 {
-    if (line->count > 0)
+    if (line->count + line->held > 0)
         move_window(line, now_us);
     hg_ticketline_move_active(line, now_us);
 }

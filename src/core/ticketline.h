@@ -38,6 +38,19 @@
 // that each second, until it is queue_timeout again. Nobody else's bound changes. A stall makes no
 // flood. A request that is in line is refused when its time is over (deadline_us), and not before.
 //
+// Windows. A tenant may have so many tickets; its further requests are held back: they wait, but
+// take no turns, and others pass them. So one that begins with many slow requests does not have all
+// tickets before anything is known of them. Concurrency is earned: with each answer that it gets
+// while some are held back the window grows by one, to twice what it has and two, so it doubles
+// each service. And each eight answers to short requests, sent since then, that come in the usual
+// time prove that the store has room: the window grows by half. It is halved for each second
+// without a ticket. It does not bind a tenant that nobody else was active beside, for a second.
+// When short requests wait in the store, the windows of tenants of long ones are cut by what of
+// these waits there, by Little's law, to their part of what the store does at least; beyond that
+// size they grow by one a second, for ten seconds. If that does not help in three services,
+// nobody's requests are to blame: the window is what it was, and the caller is told that short
+// requests have become slower.
+//
 // The mean is an average over sixteen services. One of more than 300 ms and four means counts as a
 // quarter more than the mean, lest the few requests that were under way in a stall make all look
 // slow afterwards; if services of that length go on, the mean is there after two hundred. For the
@@ -61,13 +74,16 @@
 #include "base/heap.h"
 #include "base/list.h"
 
-#define HG_TICKETLINE_WINDOW_US  100000  /* over which the minimum sojourn is taken */
-#define HG_TICKETLINE_ACTIVE_US  1000000 /* a tenant is active for so long after a request */
-#define HG_TICKETLINE_STALL_US   300000  /* nothing finished for so long may be a stall */
-#define HG_TICKETLINE_QUIET_US   100000  /* and after so long, of several tenants, costs nothing */
-#define HG_TICKETLINE_GROWTH_US  100000  /* the effect of a larger size shows after so long */
-#define HG_TICKETLINE_DOUBLE_US  1000000 /* a flooding tenant's bound doubles each time */
-#define HG_TICKETLINE_SERVICE_US 1000    /* mean service of a tenant that had no answer yet */
+#define HG_TICKETLINE_WINDOW_US 100000  /* over which the minimum sojourn is taken */
+#define HG_TICKETLINE_ACTIVE_US 1000000 /* a tenant is active for so long after a request */
+#define HG_TICKETLINE_STALL_US  300000  /* nothing finished for so long may be a stall */
+#define HG_TICKETLINE_QUIET_US  100000  /* and after so long, of several tenants, costs nothing */
+#define HG_TICKETLINE_GROWTH_US 100000  /* the effect of a larger size shows after so long */
+#define HG_TICKETLINE_DOUBLE_US 1000000 /* a flooding tenant's bound doubles each time */
+#define HG_TICKETLINE_IDLE_US                                                                      \
+    1000000                           /* a tenant's window is halved for so long without a ticket  \
+                                       */
+#define HG_TICKETLINE_SERVICE_US 1000 /* mean service of a tenant that had no answer yet */
 
 /* One tenant's place in one line, zeroed by hg_ticketline_tenant_init. It belongs to that line from
    its first ticket or waiter on; to be freed, or used in another line (after another
@@ -80,8 +96,20 @@ struct hg_ticketline_tenant {
     uint32_t count;     /* its waiters */
     uint32_t mean_16us; /* mean service in sixteenths of a microsecond; 0: no answer yet */
     uint32_t granted;   /* tickets since rated_us */
-    uint32_t window;    /* of the line, in which it was active */
+    uint32_t window;    /* of the line, in which it was active, */
+    bool was_active;    /* and was it in the one before that? */
+    uint32_t limit;     /* tickets that it may have; UINT32_MAX: all */
+    bool is_held;       /* it has as many, so its waiters are held back */
+    bool is_short;      /* the caller's: its requests take hardly longer than the shortest */
+    uint32_t failed;    /* the window is cut to that; UINT32_MAX: not lately */
     double grants_per_us;
+    uint64_t idle_us;         /* since when it has no ticket */
+    struct hg_list held;      /* in the line's, while it is held back */
+    uint64_t cut_us;          /* when its window was cut, */
+    uint64_t raised_us;       /* or last grew beyond `failed`; */
+    uint64_t first_cut_us;    /* of cuts one after the other the first; 0: there is none */
+    uint32_t before;          /* what it was before that, */
+    uint32_t over_us;         /* and windows.over_us then */
     uint64_t rated_us;        /* on the clock of an answering store, see hg_ticketline.silent_us */
     struct hg_list waiters;   /* oldest first */
     struct hg_heap_node turn; /* in the line's turns while it has waiters; key: its tag, or less */
@@ -110,9 +138,20 @@ struct hg_ticketline_conf {
     bool flood_newest;         /* while a tenant floods, its newest is served first */
 };
 
+/* Of the tickets that tenants may have. */
+struct hg_ticketline_windows {
+    uint32_t least;   /* of a tenant at first; 0: there are none */
+    uint32_t part;    /* of one whose window is cut, at least */
+    uint32_t over_us; /* by which short requests take longer than usual; 0: not to speak of */
+    bool no_queue;    /* hardly more tickets are out than the store does at a time */
+    bool vain;        /* set here: for another reason than that long ones are in their way */
+};
+
 struct hg_ticketline {
-    uint32_t count;    /* waiters */
-    uint32_t parked;   /* who waits for something else, and is not one of them */
+    uint32_t count;    /* waiters that take turns */
+    uint32_t held;     /* who are held back, */
+    uint32_t parked;   /* who waits for something else; neither is one of them */
+    uint32_t out;      /* tickets of all tenants */
     uint32_t holding;  /* tenants with tickets */
     uint32_t starved;  /* tenants with waiters and no ticket */
     uint32_t window;   /* number of the current one */
@@ -120,9 +159,15 @@ struct hg_ticketline {
     uint64_t moved_us; /* up to then */
     uint64_t stall_us; /* if nothing finishes, the store stalls from then on; UINT64_MAX: never */
     uint64_t finished_us; /* last answer; or since when a ticket is out, if later */
-    uint32_t seen;        /* tenants that were active in this window, */
-    uint32_t seen_before; /* in the one before */
-    uint32_t mean_16us;   /* mean service while somebody waits, as in a tenant */
+    struct hg_ticketline_windows windows;
+    struct hg_list held_back; /* tenants */
+    uint64_t grown_us;        /* when their windows last grew by proofs, */
+    uint32_t proofs;          /* of which there have been so many since */
+    uint32_t seen;            /* tenants that were active in this window, */
+    uint32_t seen_before;     /* in the one before */
+    uint32_t fresh;           /* the last window in which one was that had no answer yet, */
+    uint32_t fresh_count;     /* and how many were, in that */
+    uint32_t mean_16us;       /* mean service while somebody waits, as in a tenant */
     uint64_t silent_us;   /* time in which the store was silent for too long, up to finished_us */
     uint64_t active_us;   /* beginning of this window */
     struct hg_heap turns; /* tenants with waiters */
@@ -185,22 +230,34 @@ static inline uint32_t hg_ticketline_mean(uint32_t mean_16us, uint64_t service_u
 }
 
 void hg_ticketline_move(struct hg_ticketline *line, uint64_t now_us);
+void hg_ticketline_see(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant);
 void hg_ticketline_given(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                          uint64_t service_us, bool answered, uint64_t now_us);
+void hg_ticketline_rejoin(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                          bool answered, uint64_t now_us);
+void hg_ticketline_hold_back(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                             uint64_t now_us);
+void hg_ticketline_cut(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                       uint64_t now_us);
+void hg_ticketline_shrink(const struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                          uint64_t now_us);
 
 /* The tenant has one ticket more; for each ticket, those of popped waiters and those that were
    taken without waiting. */
-static inline void hg_ticketline_take(struct hg_ticketline *line,
-                                      struct hg_ticketline_tenant *tenant, uint64_t now_us)
+static HG_ALWAYS_INLINE void
+hg_ticketline_take(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant, uint64_t now_us)
 {
     hg_ticketline_charge(line, tenant, now_us);
     tenant->granted++;
-    if (HG_UNLIKELY(tenant->window != line->window)) {
-        tenant->window = line->window;
-        line->seen++;
-    }
+    line->out++;
+    if (HG_UNLIKELY(tenant->window != line->window))
+        hg_ticketline_see(line, tenant);
+    if (HG_UNLIKELY(tenant->count > 0) && tenant->out + 1 >= tenant->limit)
+        hg_ticketline_hold_back(line, tenant, now_us);
     if (tenant->out++ > 0)
         return;
+    if (HG_UNLIKELY(now_us - tenant->idle_us >= HG_TICKETLINE_IDLE_US))
+        hg_ticketline_shrink(line, tenant, now_us);
     line->starved -= tenant->count > 0;
     if (line->holding++ == 0)
         line->finished_us = now_us;
@@ -210,23 +267,45 @@ static inline void hg_ticketline_take(struct hg_ticketline *line,
 
 /* It gives one back, which it has had for service_us. `answered`: by the store; else all that is
    known is that the service takes no less. */
-static inline void hg_ticketline_give(struct hg_ticketline *line,
-                                      struct hg_ticketline_tenant *tenant, uint64_t service_us,
-                                      bool answered, uint64_t now_us)
+static HG_ALWAYS_INLINE void hg_ticketline_give(struct hg_ticketline *line,
+                                                struct hg_ticketline_tenant *tenant,
+                                                uint64_t service_us, bool answered, uint64_t now_us)
 {
     assert(tenant->out > 0);
     hg_ticketline_charge(line, tenant, now_us);
     if (HG_LIKELY(answered) || service_us > tenant->mean_16us / 16)
         tenant->mean_16us = hg_ticketline_mean(tenant->mean_16us, service_us);
+    line->out--;
     if (--tenant->out == 0) {
         line->starved += tenant->count > 0;
         line->holding--;
+        tenant->idle_us = now_us;
     }
+    if (HG_UNLIKELY(line->windows.over_us > 0) && answered && !tenant->is_short)
+        hg_ticketline_cut(line, tenant, now_us);
+    if (HG_UNLIKELY(tenant->is_held))
+        hg_ticketline_rejoin(line, tenant, answered, now_us);
     if (HG_UNLIKELY(line->count > 0))
         hg_ticketline_given(line, tenant, service_us, answered, now_us);
     if (HG_LIKELY(answered))
         line->finished_us = now_us;
 }
+
+/* ---- windows ---- */
+
+/* May it have one more ticket, if there is one? Else it has to wait. */
+HG_MUST_USE bool hg_ticketline_widen(struct hg_ticketline *line,
+                                     struct hg_ticketline_tenant *tenant);
+HG_MUST_USE static inline bool hg_ticketline_has_room(struct hg_ticketline *line,
+                                                      struct hg_ticketline_tenant *tenant)
+{
+    return HG_LIKELY(tenant->out < tenant->limit) || hg_ticketline_widen(line, tenant);
+}
+
+/* A request of a short class was answered, that got its ticket at granted_us: in the usual time, so
+   the store has room for more; or not. While some are held back. */
+void hg_ticketline_prove(struct hg_ticketline *line, bool in_time, uint64_t granted_us,
+                         uint64_t now_us);
 
 /* ---- waiters ---- */
 
@@ -264,6 +343,12 @@ uint64_t hg_ticketline_next_us(const struct hg_ticketline *line);
 void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us);
 
 /* ---- what others may know ---- */
+
+/* Was a tenant active in this window, or the one before, that had no answer yet? */
+static inline bool hg_ticketline_is_fresh(const struct hg_ticketline *line)
+{
+    return line->fresh + 1 >= line->window;
+}
 
 /* How long a request of the tenant may wait in line, if its bytes came just now. */
 uint64_t hg_ticketline_bound_us(const struct hg_ticketline_tenant *tenant,

@@ -30,11 +30,26 @@ void hg_ticketline_move_active(struct hg_ticketline *line, uint64_t now_us)
     line->active_us = now_us;
 }
 
-static void see(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant, uint64_t now_us)
+void hg_ticketline_see(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant)
 {
-    hg_ticketline_move_active(line, now_us);
-    line->seen += tenant->window != line->window;
+    if (tenant->window == line->window)
+        return;
+    tenant->was_active = tenant->window + 1 == line->window;
     tenant->window = line->window;
+    line->seen++;
+    if (tenant->mean_16us != 0)
+        return;
+    line->fresh_count = line->fresh == line->window ? line->fresh_count + 1 : 1;
+    line->fresh = line->window;
+}
+
+bool hg_ticketline_has_others(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant)
+{
+    bool is = tenant->window == line->window;
+    bool was = is ? tenant->was_active : tenant->window + 1 == line->window;
+    return line->seen > is || line->seen_before > was || line->holding > (tenant->out > 0) ||
+           line->starved > (tenant->out == 0 && tenant->count > 0);
 }
 
 uint32_t hg_ticketline_active(const struct hg_ticketline *line)
@@ -79,7 +94,10 @@ static uint64_t predict_us(const struct hg_ticketline *line,
         return 0;
     bool engaged = tenant->out > 0 || tenant->count > 0;
     double tenants = (double)line->holding + line->starved + (engaged ? 0 : 1);
-    double tickets = max_of(tenant->out, conf->size / tenants), ahead = tenant->count + 1.0;
+    double part = conf->size / tenants, ahead = tenant->count + 1.0;
+    if (tenant->is_held && tenant->limit < part)
+        part = tenant->limit;
+    double tickets = max_of(tenant->out, part);
     double wait_us = ahead * (double)hg_ticketline_service_us(tenant) / tickets;
     if (ahead < wait_us * tenant->grants_per_us)
         wait_us = ahead / tenant->grants_per_us;
@@ -163,7 +181,8 @@ struct hg_ticketline_admission hg_ticketline_admit(struct hg_ticketline *line,
                                                    const struct hg_ticketline_waiter *waiter,
                                                    uint64_t now_us)
 {
-    see(line, tenant, now_us);
+    hg_ticketline_move_active(line, now_us);
+    hg_ticketline_see(line, tenant);
     rate(line, tenant, now_us);
     uint64_t wait_us = predict_us(line, tenant, conf), silent_us = stall_us(line, tenant, now_us);
     struct hg_ticketline_admission result = {HG_TICKETLINE_WAIT,

@@ -45,4 +45,16 @@ void hg_ticketline_note_late(struct hg_ticketline *line, const struct hg_ticketl
 /* Ends the window of active tenants when it is time (ticketline_admit.c). */
 void hg_ticketline_move_active(struct hg_ticketline *line, uint64_t now_us);
 
+/* Was any other tenant active in this window or the one before, or is it engaged? */
+bool hg_ticketline_has_others(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant);
+
+/* ---- in and out of turns (ticketline.c) ---- */
+
+/* The tenant has waiters, and room again; or it has none any more. */
+void hg_ticketline_take_turns(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                              uint64_t now_us);
+void hg_ticketline_take_no_turns(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
+                                 uint64_t now_us);
+
 #endif

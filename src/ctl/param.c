@@ -60,6 +60,7 @@ const char *const hg_ctl_upstream_params[] = {
     "flood_wait_ms",
     "flood_order",
     "key_share_pct",
+    "tenant_window",
     "bind_control",
     "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency",

@@ -18,6 +18,7 @@
 #include "core/held.h"
 #include "core/readcost.h"
 #include "core/ticketline.h"
+#include "core/workclass.h"
 #include "front/gateshare.h"
 
 #define HG_BUCKET_NAME_MAX      100
@@ -57,7 +58,8 @@ extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
 /* A tenant's place in a worker's line for one kind of ticket of one server. */
 struct hg_gate_seat {
     struct hg_ticketline_tenant queue;
-    struct hg_keyshare_tenant usual; /* what its requests take there */
+    struct hg_keyshare_tenant usual; /* what its requests take there, */
+    struct hg_workclass work;        /* and what work they are */
 };
 
 struct hg_gate_cell {

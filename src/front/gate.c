@@ -85,6 +85,40 @@ static void leave_rest(struct hg_request *request, uint8_t tickets)
     }
 }
 
+/* The same while some classes are long, or new, or are held back. */
+static void note_mix(const struct hg_gate_pass *pass, struct hg_gate_line *in, uint32_t usual_us,
+                     uint32_t work_us, uint64_t held_us)
+{
+    struct hg_gate_worker *of = HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally);
+    uint64_t now_us = in->worker->loop.now_us;
+    hg_counter_add(&of->work_squares, ((uint64_t)work_us * work_us) >> 8);
+    in->line.windows.over_us = hg_linework_over_us(&in->work, now_us);
+    if (!pass->place->is_short)
+        return;
+    if (in->line.held > 0)
+        hg_ticketline_prove(&in->line, hg_linework_is_in_time(&in->work, usual_us, held_us),
+                            pass->ticket_us, now_us);
+    if (in->work.has_long) {
+        hg_counter_add(&of->short_count, 1);
+        hg_counter_add(&of->short_us, held_us > usual_us ? held_us - usual_us : 0);
+    }
+}
+
+/* An answered request, of a key that takes no longer than others. */
+static HG_ALWAYS_INLINE void note_work(const struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                       uint64_t held_us)
+{
+    struct hg_gate_worker *of = HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally);
+    struct hg_workclass *class = hg_gate_work_of(pass->place);
+    uint32_t usual_us = class->usual_us;
+    uint32_t work_us = hg_linework_note(&in->work, class, held_us, in->line.count > 0,
+                                        in->worker->loop.now_us, &pass->place->is_short);
+    hg_counter_add(&of->worked_us, held_us);
+    hg_counter_add(&of->work_us, work_us);
+    if (HG_UNLIKELY(in->work.has_new || in->work.has_long || in->line.held > 0))
+        note_mix(pass, in, usual_us, work_us, held_us);
+}
+
 /* Gives the execution ticket back. */
 static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
 {
@@ -100,8 +134,11 @@ static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
         note_delinquent(of_tenant, held_us - slow_us);
     }
     struct hg_keyshare_key *key = pass->key.key;
-    if (HG_LIKELY(answered))
+    if (HG_LIKELY(answered)) {
         in->answered_us = worker->loop.now_us;
+        if (HG_LIKELY(key == NULL || !key->is_unproven))
+            note_work(pass, in, held_us);
+    }
     hg_keyshare_end(&in->keys, &pass->key, answered, worker->loop.now_us);
     pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
     pass->run.next->prev = pass->run.prev;
@@ -110,6 +147,8 @@ static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     if (HG_UNLIKELY(key != NULL && key->waiting > 0))
         hg_gate_release(in, key);
+    if (HG_UNLIKELY(in->held > 0))
+        hg_gate_rejoin(in);
 }
 
 static void leave_server(struct hg_gate_pass *pass, bool answered)
@@ -261,6 +300,20 @@ static void have(struct hg_gate_pass *pass, struct hg_gate_line *in,
         begin(pass, in, place, key);
 }
 
+/* Who asks now and then does not wait for those who have many: a tenant with one ticket at most,
+   of which nobody waits, may have one beyond the size. */
+static bool may_exceed(struct hg_gate_line *in, const struct hg_ticketline_tenant *place)
+{
+    return place->out < 2 && place->count == 0 &&
+           atomic_load_explicit(&in->holder->may_exceed, memory_order_relaxed);
+}
+
+static uint32_t beyond(const struct hg_ticket *holder)
+{
+    int64_t part = hg_ticket_size(holder) / 8;
+    return part > 2 ? (uint32_t)part : 2;
+}
+
 /* One ticket. `place`: the tenant's in that line. `bytes`: the key, of a server's. */
 static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line *in,
                                  struct hg_ticketline_tenant *place, enum hg_mode mode,
@@ -279,7 +332,13 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         if (verdict == HG_KEYSHARE_REFUSE)
             return HG_GATE_REFUSED;
     }
-    if (in->line.count == 0 && hg_ticket_try(&in->holder->ticket)) {
+    bool has_room = hg_ticketline_has_room(&in->line, place);
+    if (in->line.count == 0 && has_room && hg_ticket_try(&in->holder->ticket)) {
+        have(pass, in, place, key);
+        return HG_GATE_TAKEN;
+    }
+    if (may_exceed(in, place) &&
+        hg_ticket_try_beyond(&in->holder->ticket, beyond(&in->holder->ticket))) {
         have(pass, in, place, key);
         return HG_GATE_TAKEN;
     }
@@ -412,7 +471,7 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
     set_key(pass, place, bucket, at);
     at->ticket = hg_gate_token((enum hg_ticket_kind)kinds[at->op], pass->key.id);
     struct hg_keyshare_key *key = hg_keyshare_find(&in->keys, pass->key.id);
-    if (HG_UNLIKELY(in->line.count > 0 ||
+    if (HG_UNLIKELY(in->line.count > 0 || place->out >= place->limit ||
                     !hg_keyshare_is_free(&in->keys, pass->key.id, key, worker->loop.now_us) ||
                     !hg_ticket_try(&in->holder->ticket)))
         return enter_line(pass, in, place, at, ret_waits);

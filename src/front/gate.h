@@ -18,6 +18,7 @@
 #define HG_FRONT_GATE_H
 
 #include "core/keyshare.h"
+#include "core/linework.h"
 #include "core/ticketline.h"
 #include "front/gatepass.h"
 #include "front/gateset.h"
@@ -34,6 +35,8 @@ struct hg_gate_line {
     struct hg_keyshare
         keys;             /* of the requests that have a ticket, or are in line; not of ingress */
     uint64_t answered_us; /* when the store last answered one of them; 0: never */
+    struct hg_linework work;
+    uint32_t held; /* of line.held, what the holder was told of */
     struct hg_worker *worker;
     struct hg_list node; /* of the worker's, while somebody waits in it, or for a key's share */
 };

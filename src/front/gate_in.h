@@ -24,6 +24,8 @@ void hg_gate_park_again(struct hg_gate_pass *pass, struct hg_gate_line *in,
 void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in);
 /* Takes it out of its line, for other reasons than its turn. */
 void hg_gate_leave_line(struct hg_gate_pass *pass);
+/* Those held back may take turns now. */
+void hg_gate_rejoin(struct hg_gate_line *in);
 /* Who waits gets what is there, as core/ticket.h wants it. */
 void hg_gate_serve(struct hg_gate_line *in);
 /* What others may read of it. */
@@ -77,8 +79,9 @@ static inline void hg_gate_have_ingress(struct hg_gate_pass *pass, struct hg_gat
         hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
 }
 
-static inline void hg_gate_have_execution(struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                          struct hg_ticketline_tenant *at)
+static HG_ALWAYS_INLINE void hg_gate_have_execution(struct hg_gate_pass *pass,
+                                                    struct hg_gate_line *in,
+                                                    struct hg_ticketline_tenant *at)
 {
     enum hg_gate_place place = in->place;
     pass->tickets |= (uint8_t)(1u << place);
@@ -109,6 +112,17 @@ static inline struct hg_ticketline_tenant *hg_gate_place_of(const struct hg_gate
 static inline struct hg_keyshare_tenant *hg_gate_usual_of(struct hg_ticketline_tenant *place)
 {
     return &HG_CONTAINER_OF(place, struct hg_gate_seat, queue)->usual;
+}
+
+/* What work its tenant's requests are. */
+static inline struct hg_workclass *hg_gate_work_of(struct hg_ticketline_tenant *place)
+{
+    return &HG_CONTAINER_OF(place, struct hg_gate_seat, queue)->work;
+}
+
+static inline bool hg_gate_has_waiters(const struct hg_gate_line *in)
+{
+    return in->line.count > 0 || in->line.held > 0 || in->line.parked > 0;
 }
 
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)

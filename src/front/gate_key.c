@@ -83,8 +83,7 @@ enum hg_keyshare_verdict hg_gate_ask_key(struct hg_gate_pass *pass, struct hg_ga
         return HG_KEYSHARE_GO;
     }
     if (verdict == HG_KEYSHARE_REFUSE)
-        hg_gate_refuse_key(pass, in,
-                           hg_keyshare_service_us(&in->keys, *ret_key, in->answered_us));
+        hg_gate_refuse_key(pass, in, hg_keyshare_service_us(&in->keys, *ret_key, in->answered_us));
     return verdict;
 }
 
@@ -92,8 +91,7 @@ bool hg_gate_may_start(struct hg_gate_pass *pass, struct hg_gate_line *in)
 {
     struct hg_keyshare_key *key = pass->key.key;
     if (key == NULL ||
-        hg_keyshare_may_start(&in->keys, &pass->key, in->answered_us,
-                              in->worker->loop.now_us) ||
+        hg_keyshare_may_start(&in->keys, &pass->key, in->answered_us, in->worker->loop.now_us) ||
         !is_limited(pass) || is_observed(pass))
         return true;
     hg_gate_park_again(pass, in, key);
@@ -156,6 +154,7 @@ void hg_gate_tick_keys(struct hg_gate_line *in)
     const struct hg_keyshare_view view = view_of(in);
     hg_counter_set(&shown->usual_us, in->keys.usual.us);
     hg_counter_set(&shown->answered_us, in->answered_us);
+    hg_counter_set(&shown->unproven_out, in->keys.unproven_out);
     hg_keyshare_tick(&in->keys, &view);
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;)
         if (key->waiting > 0)

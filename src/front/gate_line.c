@@ -20,6 +20,7 @@ void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
     in->place = holder->place;
     in->tally = &of->tally;
     in->part = part;
+    hg_linework_init(&in->work, worker->loop.now_us);
     hg_ticketline_init(&in->line);
     hg_keyshare_init(&in->keys, &of->keys);
 }
@@ -124,6 +125,26 @@ static struct hg_ticketline_conf conf_of(const struct hg_gate_line *in)
     };
 }
 
+/* Windows hold back more than the holder was told of, or less. Who is held back is no backlog: it
+   waits for its tenant's own. */
+static void tell_held(struct hg_gate_line *in)
+{
+    int change = (int)in->line.held - (int)in->held;
+    if (HG_LIKELY(change == 0))
+        return;
+    in->held = in->line.held;
+    atomic_fetch_add_explicit(&in->holder->held, change, memory_order_relaxed);
+    if (in->part != NULL)
+        hg_gateshare_backlog(in->part->share, -change, in->worker->loop.now_us);
+}
+
+void hg_gate_rejoin(struct hg_gate_line *in)
+{
+    if (in->line.count > 0)
+        hg_gate_wake_slow(in, in->worker->index);
+    tell_held(in);
+}
+
 /* The next in turn has a ticket, unless its key has its share meanwhile; or the ticket goes back,
    when that holds for all. */
 static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf)
@@ -133,6 +154,7 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
     struct hg_gate_pass *pass;
     do {
         waiter = hg_ticketline_pop(&in->line, conf, now_us);
+        tell_held(in);
         if (waiter == NULL) {
             hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
             return;
@@ -142,11 +164,12 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
     hg_hist_record(&in->holder->waits[in->worker->index],
                    now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
     let_go(in, pass, pass->place);
+    tell_held(in);
 }
 
 static void leave_empty(struct hg_gate_line *in)
 {
-    if (in->line.parked == 0)
+    if (!hg_gate_has_waiters(in))
         hg_list_remove(&in->node);
     hg_gate_wake(in, hg_ticket_leave(&in->holder->ticket, in->worker->index));
 }
@@ -191,6 +214,7 @@ void hg_gate_serve(struct hg_gate_line *in)
     refuse_late_ones(in, &conf);
     while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in, &conf);
+    tell_held(in);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -205,11 +229,32 @@ void hg_gates_serve(struct hg_worker *worker)
     }
 }
 
+static void tick_windows(struct hg_gate_line *in)
+{
+    struct hg_ticketline_windows *windows = &in->line.windows;
+    unsigned least = atomic_load_explicit(&in->holder->tenant_window, memory_order_relaxed);
+    unsigned part = least / in->holder->worker_count;
+    if (windows->vain)
+        hg_linework_forgive(&in->work);
+    windows->vain = false;
+    hg_linework_tick(&in->work, in->worker->loop.now_us);
+    windows->least = least == 0 || part > 0 ? part : 1;
+    windows->no_queue = hg_linework_explains(&in->work, in->line.out);
+    windows->part = (uint32_t)(in->work.slots / hg_ticketline_active(&in->line));
+    windows->over_us = hg_linework_over_us(&in->work, in->worker->loop.now_us);
+    hg_counter_set(&in->holder->workers[in->worker->index].mix,
+                   in->work.has_long                                       ? HG_PROBE_MIXED
+                   : in->work.has_new || hg_ticketline_is_fresh(&in->line) ? HG_PROBE_FRESH
+                                                                           : HG_PROBE_ALIKE);
+}
+
 void hg_gate_publish_line(struct hg_gate_line *in)
 {
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
-    if (in->part != NULL)
+    if (in->part != NULL) {
         hg_gate_tick_keys(in);
+        tick_windows(in);
+    }
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
     hg_counter_set(&shown->overloaded,
@@ -389,7 +434,8 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
     }
     hold_session(pass);
     push(pass, in, place);
-    if (hg_ticket_want(&in->holder->ticket, in->worker->index))
+    tell_held(in);
+    if (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in, &conf); /* perhaps to another one, whose turn it is */
     if (in->line.count == 0)
         leave_empty(in);
@@ -403,6 +449,7 @@ void hg_gate_leave_line(struct hg_gate_pass *pass)
     count_canceled(in, pass);
     count_out(pass);
     disengage(in, pass);
+    tell_held(in);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -447,6 +494,7 @@ static void let_out(struct hg_gate_pass *pass, bool with_ticket)
         disengage(in, pass);
         pass->owner->on_turn(pass);
     }
+    tell_held(in);
     if (in->line.count == 0)
         leave_empty(in);
 }

@@ -60,7 +60,7 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
     /* Many may come at once, who have waited at another server: keys have shares from the first
        request on. */
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        hg_gate_tick_keys(&part->lines[kind]);
+        hg_gate_publish_line(&part->lines[kind]);
     hg_list_append(&gate->parts, &part->node);
     return part;
 }
@@ -74,6 +74,7 @@ struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gat
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         hg_ticketline_tenant_init(&cell->seats[kind].queue);
         cell->seats[kind].usual = (struct hg_keyshare_tenant){0};
+        cell->seats[kind].work = (struct hg_workclass){0};
     }
     cell->part = part->number;
     return cell;
@@ -110,7 +111,7 @@ struct hg_gate_part *hg_gate_part(struct hg_instance *instance, uint32_t server)
 static bool is_in_use(const struct hg_gate_part *part)
 {
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        if (part->lines[kind].line.count > 0 || part->lines[kind].line.parked > 0)
+        if (hg_gate_has_waiters(&part->lines[kind]))
             return true;
     return !hg_list_empty(&part->running);
 }
@@ -193,9 +194,28 @@ static void publish_part(struct hg_gate_part *part)
     }
 }
 
+/* What the connections to the servers can carry. */
+static void publish_widths(const struct hg_instance *instance)
+{
+    struct hg_store *store = instance->store;
+    if (store->ops->width == NULL)
+        return;
+    for (uint32_t i = 0; i < instance->part_count; i++) {
+        const struct hg_gate_part *part = instance->parts[i];
+        if (part == NULL)
+            continue;
+        struct hg_gate_holder *holder = &part->share->holders[HG_TICKET_READ];
+        hg_counter_set(&holder->workers[part->gate->worker->index].width,
+                       store->ops->width(store, i));
+    }
+}
+
 void hg_gates_publish(struct hg_worker *worker)
 {
     hg_gate_publish_line(worker->ingress);
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
+        if (worker->instances[slot] != NULL)
+            publish_widths(worker->instances[slot]);
     for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         if (worker->gates[slot] == NULL)
             continue;

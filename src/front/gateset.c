@@ -73,6 +73,9 @@ static void set_lines(struct hg_gateshare *share, const struct hg_gateset_conf *
         atomic_store(&holder->flood_wait_us, conf->flood_wait_us);
         atomic_store(&holder->flood_newest, conf->flood_newest);
         atomic_store(&holder->key_share_pct, conf->key_share_pct);
+        atomic_store(&holder->tenant_window,
+                     conf->probe.control == HG_PROBE_ADAPTIVE ? conf->tenant_window : 0);
+        atomic_store(&holder->may_exceed, conf->probe.control == HG_PROBE_ADAPTIVE);
     }
 }
 
@@ -99,6 +102,38 @@ void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
 
 /* ---- sizes ---- */
 
+/* Requests that all connections to a server can carry without any behind another; 0: they are not
+   set apart. A worker that has not needed any yet could have as many as another. */
+static uint64_t width_of(const struct hg_gateshare *share)
+{
+    const struct hg_gate_holder *holder = &share->holders[HG_TICKET_READ];
+    uint64_t sum = 0, most = 0, others = 0;
+    for (unsigned w = 0; w < holder->worker_count; w++) {
+        uint64_t width = hg_counter_get(&holder->workers[w].width);
+        sum += width;
+        others += width == 0;
+        most = width > most ? width : most;
+    }
+    return sum + others * most;
+}
+
+/* More tickets than that are of no use, and put requests behind others' slow ones. What one kind
+   does not use the other may. An eighth is left for tickets beyond the size (gate.c). */
+static void fit_widths(struct hg_gateshare *const *shares, unsigned count, uint64_t *sizes)
+{
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t width = width_of(shares[i]);
+        width -= width / 8;
+        for (unsigned kind = 0; width > 0 && kind < HG_TICKET_KINDS; kind++) {
+            int64_t out = hg_ticket_out(&shares[i]->holders[1 - kind].ticket);
+            uint64_t used = out > 0 ? (uint64_t)out : 0;
+            uint64_t most = used < width / 2 ? width - used : (width + 1) / 2;
+            uint64_t *size = &sizes[i * HG_TICKET_KINDS + kind];
+            *size = *size > most ? most : *size;
+        }
+    }
+}
+
 /* The sizes of the holders of these shares, those of a share side by side. */
 static void work_out(const struct hg_gateset_conf *conf, struct hg_gateshare *const *shares,
                      unsigned count, uint64_t *sizes)
@@ -119,6 +154,8 @@ static void work_out(const struct hg_gateset_conf *conf, struct hg_gateshare *co
                 sizes[i * kinds + kind] = got[i];
         }
     }
+    if (conf->probe.control == HG_PROBE_ADAPTIVE)
+        fit_widths(shares, count, sizes);
     if (conf->cap > 0) {
         memcpy(want, sizes, (size_t)count * kinds * sizeof *want);
         hg_ticketshare_cap(want, (size_t)count * kinds, conf->cap, sizes);

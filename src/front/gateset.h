@@ -30,7 +30,7 @@ struct hg_gateset_conf {
     uint64_t max_waiting;       /* of each holder */
     uint64_t queue_timeout_us, flood_wait_us;
     bool flood_newest;
-    unsigned key_share_pct;
+    unsigned key_share_pct, tenant_window;
     bool evict_longest; /* when no key of a backlogged server holds too much */
     uint64_t cap;       /* of the sum of all sizes; 0: none */
     bool is_sum; /* fixed control: read_tickets and write_tickets are of all servers together */

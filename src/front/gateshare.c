@@ -44,6 +44,7 @@ int hg_gate_holder_init(struct hg_gate_holder *holder, enum hg_gate_place place,
     atomic_init(&holder->queue_timeout_us, 1000000);
     atomic_init(&holder->flood_wait_us, 100000);
     atomic_init(&holder->key_share_pct, 100);
+    atomic_init(&holder->may_exceed, false);
     return 0;
 }
 

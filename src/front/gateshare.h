@@ -39,23 +39,36 @@ struct hg_gate_worker {
     hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
     hg_counter usual_us;     /* median of what requests take there; 0: not known */
     hg_counter answered_us;  /* when one was last answered */
+    /* Answered requests but those for keys that take unusually long (core/keyshare): what they
+       took, what work they were (core/workclass), in us, and the sum of its squares, in 256 us²
+       (modulo 2^64, as all of these). */
+    hg_counter worked_us, work_us, work_squares;
+    hg_counter short_count, short_us; /* as in hg_probe_holder_seen */
+    hg_counter unproven_out;          /* tickets that such keys have */
+    hg_counter mix;                   /* enum hg_probe_mix */
+    hg_counter width;               /* see hg_store_ops.width; of both kinds together, in the one of
+                                       reads */
     struct hg_keyshare_counts keys; /* requests with a ticket, or in line for one, by key */
 } __attribute__((aligned(HG_CACHE_LINE)));
 
 struct hg_gate_holder {
     struct hg_ticket ticket;
     enum hg_gate_place place;
-    _Atomic int64_t waiting;                 /* requests in line, of all workers */
-    _Atomic int64_t parked;                  /* requests that wait for their key's share */
-    _Atomic int64_t stranded;                /* slots whose answer nobody waits for */
-    _Atomic uint64_t max_waiting;            /* how many may be in line; 0: nobody waits */
-    _Atomic uint64_t queue_timeout_us;       /* how long one may wait */
-    _Atomic uint64_t flood_wait_us;          /* the same at first, of a tenant that floods, */
-    _Atomic bool flood_newest;               /* and are its newest served first? */
-    _Atomic unsigned key_share_pct;          /* of the tickets in use, for one key; 100: no limit */
-    _Atomic uint64_t grew_us;                /* when the size last grew; 0: never */
-    uint64_t seen_answered, seen_service_us; /* the controller's: up to its last step, */
-    uint64_t seen_refused;                   /* and those that got no ticket */
+    _Atomic int64_t waiting;           /* requests in line, of all workers */
+    _Atomic int64_t held;              /* of these, those that their tenants' windows hold back */
+    _Atomic int64_t parked;            /* requests that wait for their key's share */
+    _Atomic int64_t stranded;          /* slots whose answer nobody waits for */
+    _Atomic uint64_t max_waiting;      /* how many may be in line; 0: nobody waits */
+    _Atomic uint64_t queue_timeout_us; /* how long one may wait */
+    _Atomic uint64_t flood_wait_us;    /* the same at first, of a tenant that floods, */
+    _Atomic bool flood_newest;         /* and are its newest served first? */
+    _Atomic unsigned key_share_pct;    /* of the tickets in use, for one key; 100: no limit */
+    _Atomic unsigned tenant_window;    /* a tenant's tickets at first; 0: there are no windows */
+    _Atomic bool may_exceed;           /* by those who have hardly any tickets */
+    _Atomic uint64_t grew_us;          /* when the size last grew; 0: never */
+    uint64_t seen_answered, seen_worked_us; /* the controller's: up to its last step, */
+    uint64_t seen_work_us, seen_work_squares, seen_short_count, seen_short_us;
+    uint64_t seen_refused; /* and those that got no ticket */
     unsigned worker_count;
     struct hg_gate_worker *workers;
     struct hg_hist *waits;     /* one a worker: microseconds in line, of those that got a ticket */

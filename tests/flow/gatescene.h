@@ -89,6 +89,7 @@ static inline void gate_check(struct stage *stage)
         assert_int_equal(hg_ticket_out(&holder->ticket), 0);
         assert_int_equal(atomic_load(&holder->waiting), 0);
         assert_int_equal(atomic_load(&holder->stranded), 0);
+        assert_int_equal(atomic_load(&holder->held), 0);
         assert_int_equal(gate_sum(stage, place, "started"),
                          gate_sum(stage, place, "answered") + gate_sum(stage, place, "unanswered"));
         assert_int_equal(gate_sum(stage, place, "added"), gate_sum(stage, place, "removed"));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "core/linework.h"
 #include "core/probe.h"
 #include "core/ticketline.h"
 
@@ -15,6 +16,7 @@
 #define PAUSE_US         100000 /* of a client after a refusal */
 #define QUEUE_TIMEOUT_US 1000000
 #define FLOOD_WAIT_US    100000
+#define TENANT_WINDOW    8
 #define GRAIN_US         100 /* of latencies */
 #define GRAINS           50000
 
@@ -25,6 +27,7 @@ struct request {
     struct request *next;               // in the store, or free
     uint32_t load, client;
     uint64_t at_us, granted_us, service_us;
+    bool is_late; // its end is known, and was heard of later
 };
 
 struct event {
@@ -43,10 +46,13 @@ struct sim {
     uint32_t heap_count, heap_room;
     struct hg_ticketline line;
     struct hg_ticketline_tenant tenants[LINESIM_TENANTS];
+    struct hg_linework work;
+    struct hg_workclass classes[LINESIM_TENANTS];
     struct hg_ticketline_conf conf;
     struct hg_probe probe;
     int64_t out, peak;
-    uint64_t finished, service_us;
+    uint64_t finished, service_us, work_us, short_count, short_us;
+    double squares;
     uint64_t min_us;
     struct request *inside, **inside_end, *spare; /* waiting in the store */
     uint32_t busy;
@@ -231,7 +237,8 @@ static void arrive(struct sim *sim, uint32_t load, uint32_t client)
                                 .client = client,
                                 .at_us = sim->now_us,
                                 .service_us = draw_service(sim, &sim->setup->loads[load])};
-    if (sim->out < size_of(sim) && sim->line.count == 0) {
+    if (sim->out < size_of(sim) && sim->line.count == 0 &&
+        (sim->setup->direct || hg_ticketline_has_room(&sim->line, tenant_of(sim, request)))) {
         note_wait(sim, 0);
         send(sim, request);
         return;
@@ -248,8 +255,41 @@ static void arrive(struct sim *sim, uint32_t load, uint32_t client)
     serve(sim);
 }
 
+static void note_work(struct sim *sim, uint32_t tenant, uint64_t service_us)
+{
+    struct hg_workclass *class = &sim->classes[tenant];
+    uint32_t usual_us = class->usual_us;
+    bool is_short;
+    uint32_t work_us = hg_linework_note(&sim->work, class, service_us, sim->line.count > 0,
+                                        sim->now_us, &is_short);
+    sim->tenants[tenant].is_short = is_short;
+    sim->work_us += work_us;
+    sim->squares += (double)work_us * work_us;
+    sim->short_count += is_short && sim->work.has_long;
+    sim->short_us +=
+        is_short && sim->work.has_long && service_us > usual_us ? service_us - usual_us : 0;
+    sim->line.windows.over_us = hg_linework_over_us(&sim->work, sim->now_us);
+    if (sim->line.held > 0 && is_short)
+        hg_ticketline_prove(&sim->line, hg_linework_is_in_time(&sim->work, usual_us, service_us),
+                            sim->now_us - service_us, sim->now_us);
+}
+
+/* When a busy machine hears of what ends now. */
+static uint64_t heard_us(const struct sim *sim)
+{
+    uint64_t grain_us = sim->setup->stutter_us;
+    if (grain_us == 0 || sim->now_us < sim->setup->from_us)
+        return sim->now_us;
+    return (sim->now_us + grain_us - 1) / grain_us * grain_us;
+}
+
 static void finish(struct sim *sim, struct request *request)
 {
+    if (heard_us(sim) > sim->now_us && !request->is_late) {
+        request->is_late = true;
+        add(sim, (struct event){.at_us = heard_us(sim), .kind = DONE, .request = request});
+        return;
+    }
     if (is_paused(sim)) { // it is answered when the store goes on
         add(sim,
             (struct event){.at_us = sim->setup->pause_end_us, .kind = DONE, .request = request});
@@ -260,7 +300,11 @@ static void finish(struct sim *sim, struct request *request)
     sim->out--;
     sim->finished++;
     sim->service_us += service_us;
+    note_work(sim, load_of(sim, request)->tenant, service_us);
     hg_ticketline_give(&sim->line, tenant_of(sim, request), service_us, true, sim->now_us);
+    if (sim->line.windows.vain)
+        hg_linework_forgive(&sim->work);
+    sim->line.windows.vain = false;
     fill_slots(sim);
     tell(sim, request, ANSWERED);
     serve(sim);
@@ -270,6 +314,11 @@ static void tick(struct sim *sim)
 {
     struct hg_ticketline_waiter *waiter;
     hg_ticketline_tick(&sim->line, sim->now_us);
+    hg_linework_tick(&sim->work, sim->now_us);
+    sim->line.windows.least = sim->setup->size > 0 ? 0 : TENANT_WINDOW;
+    sim->line.windows.no_queue = hg_linework_explains(&sim->work, sim->line.out);
+    sim->line.windows.part = (uint32_t)(sim->work.slots / hg_ticketline_active(&sim->line));
+    sim->line.windows.over_us = hg_linework_over_us(&sim->work, sim->now_us);
     while ((waiter = hg_ticketline_expire(&sim->line, &sim->conf, sim->now_us)) != NULL)
         tell(sim, (struct request *)waiter, LATE);
     serve(sim);
@@ -284,6 +333,14 @@ static void control(struct sim *sim)
                                    .out = sim->out,
                                    .finished = sim->finished,
                                    .service_us = sim->service_us,
+                                   .work_us = sim->work_us,
+                                   .mix = sim->work.has_long ? HG_PROBE_MIXED
+                                          : sim->work.has_new || hg_ticketline_is_fresh(&sim->line)
+                                              ? HG_PROBE_FRESH
+                                              : HG_PROBE_ALIKE,
+                                   .work_squares = (uint64_t)(sim->squares / 256),
+                                   .short_count = sim->short_count,
+                                   .short_us = sim->short_us,
                                    .waiting = sim->line.count,
                                    .queue_min_us = sim->min_us == UINT64_MAX ? 0 : sim->min_us},
     };
@@ -295,7 +352,8 @@ static void control(struct sim *sim)
     sim->sizes += size;
     sim->steps++;
     sim->peak = sim->out;
-    sim->finished = sim->service_us = 0;
+    sim->finished = sim->service_us = sim->work_us = sim->short_count = sim->short_us = 0;
+    sim->squares = 0;
     sim->min_us = UINT64_MAX;
     serve(sim);
     add(sim, (struct event){.at_us = sim->now_us + INTERVAL_US, .kind = CONTROL});
@@ -331,6 +389,8 @@ static void init(struct sim *sim, const struct linesim_setup *setup, struct line
         .conf = {.queue_timeout_us = QUEUE_TIMEOUT_US, .flood_wait_us = FLOOD_WAIT_US}};
     sim->inside_end = &sim->inside;
     hg_ticketline_init(&sim->line);
+    hg_linework_init(&sim->work, 0);
+    sim->line.windows.least = setup->size > 0 ? 0 : TENANT_WINDOW;
     for (uint32_t t = 0; t < LINESIM_TENANTS; t++)
         hg_ticketline_tenant_init(&sim->tenants[t]);
     (void)hg_probe_init(&sim->probe, &conf);
@@ -379,8 +439,9 @@ static void sum_up(struct sim *sim)
 static void free_requests(struct sim *sim)
 {
     struct request *request, *next;
-    while (sim->line.count > 0) {
-        request = (struct request *)hg_ticketline_pop(&sim->line, &sim->conf, sim->now_us);
+    struct hg_ticketline_waiter *waiter;
+    while ((waiter = hg_ticketline_expire(&sim->line, &sim->conf, UINT64_MAX)) != NULL) {
+        request = (struct request *)waiter;
         request->next = sim->spare;
         sim->spare = request;
     }

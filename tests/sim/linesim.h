@@ -31,10 +31,11 @@ struct linesim_load {
 
 struct linesim_setup {
     uint32_t slots;
-    uint32_t size; // tickets; 0: as the controller says
+    uint32_t size; // tickets; 0: as the controller says, with windows of tenants
     struct linesim_load loads[LINESIM_LOADS];
     uint32_t load_count;
     uint64_t pause_us, pause_end_us; // the store answers nothing between; 0, 0: it always does
+    uint64_t stutter_us;             // from from_us on answers are heard of at multiples of that
     uint64_t from_us, end_us;        // what is sent between is measured
     bool direct;                     // without tickets
     uint64_t seed;

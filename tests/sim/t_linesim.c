@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include <inttypes.h>
 
 #include "linesim.h"
 #include "simseeds.h"
@@ -89,10 +90,11 @@ static void test_closed_loops_lose_nothing(void **state)
 /* 99 tenants ask for half of the capacity, one for all above. */
 static void test_a_flood_harms_nobody_else(void **state)
 {
-    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93};
+    static const double loads[] = {1.2, 2, 5, 10};
     uint32_t missed = 0;
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
+        double sum = 0;
         for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
             struct linesim_setup setup = {
                 .slots = 16, .from_us = 2 * S, .end_us = 12 * S, .seed = seed};
@@ -110,32 +112,59 @@ static void test_a_flood_harms_nobody_else(void **state)
             snprintf(name, sizeof name, "open, %.1f x", loads[i]);
             print_result(name, &result, 800);
             missed += lost(&result.counted) > 0;
-            missed += result.per_second < bars[i] * 800;
+            missed += result.per_second < .92 * 800;
+            sum += result.per_second;
             missed += result.counted.p99_us > 3 * 95 * MS + 20 * MS;
             missed += result.others.wrong_late + result.counted.wrong_late > 0;
         }
+        missed += sum < (sim_seeds(SEEDS) > 1 ? .97 : .92) * 800 * sim_seeds(SEEDS);
     }
     assert_int_equal(missed, 0);
 }
 
 /* ---- dear requests beside cheap ones ---- */
 
-/* 2 ms, 300 a second, beside a hundred clients of 200 ms. */
-static uint32_t run_beside_slow(const char *name, uint32_t slots, uint32_t size, double bar)
+/* Short requests, `rate` a second, beside clients in closed loops whose requests are long. */
+struct beside {
+    const char *name;
+    uint32_t slots, size;
+    double rate;
+    uint64_t short_us;
+    uint32_t tenants, clients; // clients of each tenant
+    uint64_t long_us, from_us; // when these begin
+    uint64_t stutter_us;
+    double lost;             // of the short ones, at most
+    uint64_t p50_us, p99_us; // of these
+    double others_a_second;  // of the long ones, at least
+};
+
+static uint32_t run_beside(const struct beside *of)
 {
     uint32_t missed = 0;
     for (uint64_t seed = 1; seed <= sim_seeds(SEEDS); seed++) {
-        struct linesim_setup setup = {
-            .slots = slots, .size = size, .from_us = 3 * S, .end_us = 11 * S, .seed = seed};
+        struct linesim_setup setup = {.slots = of->slots,
+                                      .size = of->size,
+                                      .stutter_us = of->stutter_us,
+                                      .from_us = of->from_us,
+                                      .end_us = of->from_us + 8 * S,
+                                      .seed = seed};
         struct linesim_result result;
-        add_load(&setup,
-                 (struct linesim_load){.per_second = 300, .service_us = 2 * MS, .counts = true});
-        add_load(&setup,
-                 (struct linesim_load){
-                     .tenant = 1, .clients = 100, .service_us = 200 * MS, .from_us = 3 * S});
+        add_load(&setup, (struct linesim_load){
+                             .per_second = of->rate, .service_us = of->short_us, .counts = true});
+        for (uint32_t t = 1; t <= of->tenants; t++)
+            add_load(&setup, (struct linesim_load){.tenant = t,
+                                                   .clients = of->clients,
+                                                   .service_us = of->long_us,
+                                                   .from_us = of->from_us});
         linesim_run(&setup, &result);
-        print_result(name, &result, slots == 16 ? 80 : 500);
-        missed += lost(&result.counted) > bar * result.counted.sent;
+        print_result(of->name, &result, of->slots * 1e6 / (double)of->long_us);
+        bool is_missed = lost(&result.counted) > of->lost * result.counted.sent ||
+                         result.counted.p50_us > of->p50_us || result.counted.p99_us > of->p99_us ||
+                         result.others.answered < of->others_a_second * 8;
+        if (is_missed)
+            printf("#   MISSED: seed %" PRIu64 ", %u of the others\n", seed,
+                   result.others.answered);
+        missed += is_missed;
     }
     return missed;
 }
@@ -144,17 +173,60 @@ static uint32_t run_beside_slow(const char *name, uint32_t slots, uint32_t size,
 static void test_fast_beside_slow_loses_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(run_beside_slow("fast beside slow, 16 of 16", 16, 16, 0), 0);
-    assert_int_equal(run_beside_slow("fast beside slow, 64 of 1000", 1000, 64, 0), 0);
+    const struct beside full = {.name = "fast beside slow, 16 of 16",
+                                .slots = 16,
+                                .size = 16,
+                                .rate = 300,
+                                .short_us = 2 * MS,
+                                .tenants = 1,
+                                .clients = 100,
+                                .long_us = 200 * MS,
+                                .from_us = 3 * S,
+                                .p50_us = 1 * S,
+                                .p99_us = 1 * S};
+    struct beside ample = full;
+    ample.name = "fast beside slow, 64 of 1000";
+    ample.slots = 1000;
+    ample.size = 64;
+    assert_int_equal(run_beside(&full), 0);
+    assert_int_equal(run_beside(&ample), 0);
 }
 
-/* The controller errs: it takes the dear requests for a store that has become slow. It is not the
-   line's to put that right. */
-static void test_fast_beside_slow_with_the_controller(void **state)
+/* With the controller and windows: nothing is lost, though the store is full of long requests, and
+   these have most of what they had without tickets. Without tickets the short ones wait behind them
+   for 1.1 s where the store has 16 slots. */
+static void test_short_beside_long(void **state)
 {
+    static const struct beside rows[] = {
+        {"300/s x 2 ms beside 100 x 200 ms on 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0,
+         0, 3 * MS, 250 * MS, 56},
+        {"the same on 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0, 0, 3 * MS, 3 * MS,
+         470},
+        {"both begin at once, 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 4 * MS,
+         200 * MS, 350},
+        {"both begin at once, 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, .05, 10 * MS,
+         500 * MS, 60},
+        {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, 0,
+         30 * MS, 500 * MS, 60},
+        {"three of 50 x 200 ms on 64", 64, 0, 300, 2 * MS, 3, 50, 200 * MS, 3 * S, 0, 0, 5 * MS,
+         150 * MS, 250},
+        {"400 x 200 ms on 1000", 1000, 0, 300, 2 * MS, 1, 400, 200 * MS, 3 * S, 0, 0, 3 * MS,
+         3 * MS, 1850},
+        {"50 x 1 s on 16", 16, 0, 300, 2 * MS, 1, 50, 1 * S, 3 * S, 0, 0, 3 * MS, 1 * S, 8},
+        {"1000/s x 5 ms beside 50 x 100 ms on 16", 16, 0, 1000, 5 * MS, 1, 50, 100 * MS, 3 * S, 0,
+         0, 8 * MS, 300 * MS, 65},
+        {"300/s x 10 ms beside 40 x 500 ms on 8", 8, 0, 300, 10 * MS, 1, 40, 500 * MS, 3 * S, 0, 0,
+         15 * MS, 1 * S, 5},
+        {"50/s x 100 ms beside 100 x 100 ms on 16", 16, 0, 50, 100 * MS, 1, 100, 100 * MS, 3 * S, 0,
+         0, 250 * MS, 600 * MS, 95},
+        {"a machine that stutters, 5 ms, 1000 slots", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S,
+         5 * MS, 0, 10 * MS, 80 * MS, 290},
+    };
     (void)state;
-    assert_int_equal(run_beside_slow("controlled, 1000 slots", 1000, 0, .03), 0);
-    assert_int_equal(run_beside_slow("controlled, 16 slots", 16, 0, .5), 0);
+    uint32_t missed = 0;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        missed += run_beside(&rows[i]);
+    assert_int_equal(missed, 0);
 }
 
 /* ---- a store that stops ---- */
@@ -214,7 +286,7 @@ int main(void)
         cmocka_unit_test(test_closed_loops_lose_nothing),
         cmocka_unit_test(test_a_flood_harms_nobody_else),
         cmocka_unit_test(test_fast_beside_slow_loses_nothing),
-        cmocka_unit_test(test_fast_beside_slow_with_the_controller),
+        cmocka_unit_test(test_short_beside_long),
         cmocka_unit_test(test_a_pause_of_600_ms_refuses_nobody),
         cmocka_unit_test(test_after_a_long_pause_all_is_well),
     };

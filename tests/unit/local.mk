@@ -75,6 +75,7 @@ UNIT_TESTS += tests/unit/t_load_arrivals
 UNIT_TESTS += tests/unit/t_load_gen
 UNIT_TESTS += tests/unit/t_load_parse
 UNIT_TESTS += tests/unit/t_load_rows
+UNIT_TESTS += tests/unit/t_linework
 UNIT_TESTS += tests/unit/t_local
 UNIT_TESTS += tests/unit/t_log
 UNIT_TESTS += tests/unit/t_login
@@ -117,6 +118,7 @@ UNIT_TESTS += tests/unit/t_ticketorder
 UNIT_TESTS += tests/unit/t_ticketshare
 UNIT_TESTS += tests/unit/t_ticketthreads
 UNIT_TESTS += tests/unit/t_ticketturns
+UNIT_TESTS += tests/unit/t_ticketwindow
 UNIT_TESTS += tests/unit/t_tls
 UNIT_TESTS += tests/unit/t_tlstrust
 UNIT_TESTS += tests/unit/t_top
@@ -125,6 +127,7 @@ UNIT_TESTS += tests/unit/t_units
 UNIT_TESTS += tests/unit/t_users
 UNIT_TESTS += tests/unit/t_webhistory
 UNIT_TESTS += tests/unit/t_webtext
+UNIT_TESTS += tests/unit/t_workclass
 UNIT_TESTS += tests/unit/t_yamldoc
 endif
 

@@ -119,7 +119,7 @@ static inline struct job *arrive_as(uint32_t tenant, uint64_t service_us, uint64
                    .came_us = came_us,
                    .deadline_us = now_us + conf.queue_timeout_us},
     };
-    if (line.count == 0 && out < conf.size) {
+    if (line.count == 0 && out < conf.size && hg_ticketline_has_room(&line, &tenants[tenant])) {
         start(job);
         return job;
     }

@@ -1,0 +1,188 @@
+// t_gate_windows - requests that wait as their tenant has all tickets that it may have
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gatescene.h"
+
+#define CROWD 6
+
+struct crowd {
+    struct scene s;
+    struct client clients[CROWD]; /* of the default tenant */
+    struct client other;          /* of another */
+};
+
+static void start(struct crowd *c)
+{
+    gate_start(&c->s);
+    gate_bucket(&c->s.stage, "other");
+    stage_publish(&c->s.stage);
+    for (unsigned i = 0; i < CROWD; i++)
+        gate_connect(&c->s.stage, 0, &c->clients[i]);
+    gate_connect(&c->s.stage, 0, &c->other);
+    client_ask(&c->other, HG_OPCODE_SELECT_BUCKET, "other", 1);
+    stage_expect(&c->s.stage, &c->other, HG_OPCODE_SELECT_BUCKET, 0, 1);
+    /* The other has been here, so the server is not the default tenant's alone. */
+    client_ask(&c->other, HG_OPCODE_GET, "o", 2);
+    stage_run(&c->s.stage);
+    fakestore_obey_all(c->s.store);
+    stage_expect(&c->s.stage, &c->other, HG_OPCODE_GET, 0, 2);
+    struct hg_gate_holder *holder = gate_holder(&c->s.stage, HG_GATE_READ);
+    atomic_store(&holder->tenant_window, 2 * holder->worker_count); /* each worker has its part */
+    stage_timer(&c->s.stage);
+}
+
+static void ask_all(struct crowd *c)
+{
+    for (uint32_t i = 0; i < CROWD; i++)
+        client_ask(&c->clients[i], HG_OPCODE_GET, (char[]){(char)('a' + i), 0}, i);
+    stage_run(&c->s.stage);
+}
+
+static void end(struct crowd *c)
+{
+    for (unsigned i = 0; i < CROWD; i++)
+        client_close(&c->clients[i]);
+    client_close(&c->other);
+    gate_close(&c->s);
+}
+
+static int64_t held(struct crowd *c)
+{
+    return atomic_load(&gate_holder(&c->s.stage, HG_GATE_READ)->held);
+}
+
+static int64_t backlog(struct crowd *c)
+{
+    return atomic_load(&gate_share(&c->s.stage)->backlog);
+}
+
+/* Two go, four are held back; they are no backlog, and others pass them. With each answer one more
+   goes than came back. */
+static void test_others_pass(void **state)
+{
+    (void)state;
+    struct crowd c;
+    start(&c);
+    ask_all(&c);
+    assert_int_equal(fakestore_pending(c.s.store), 2);
+    assert_int_equal(gate_waiting(&c.s.stage, HG_GATE_READ), 4);
+    assert_int_equal(held(&c), 4);
+    assert_int_equal(backlog(&c), 0);
+    client_ask(&c.other, HG_OPCODE_GET, "o", 3);
+    stage_run(&c.s.stage);
+    assert_int_equal(fakestore_pending(c.s.store), 3);
+    fakestore_obey(fakestore_find(c.s.store, "o"));
+    stage_expect(&c.s.stage, &c.other, HG_OPCODE_GET, 0, 3);
+    assert_int_equal(held(&c), 4);
+    fakestore_obey(fakestore_find(c.s.store, "a"));
+    stage_expect(&c.s.stage, &c.clients[0], HG_OPCODE_GET, 0, 0);
+    stage_run(&c.s.stage);
+    assert_int_equal(fakestore_pending(c.s.store), 3);
+    assert_int_equal(held(&c), 2);
+    for (uint32_t i = 1; i < CROWD; i++) {
+        fakestore_obey(fakestore_find(c.s.store, (char[]){(char)('a' + i), 0}));
+        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+        stage_run(&c.s.stage);
+    }
+    end(&c);
+}
+
+/* Held back and without tickets: those of the other tenant have the next one. */
+static void test_no_turns_for_those_held_back(void **state)
+{
+    (void)state;
+    struct crowd c;
+    start(&c);
+    gate_resize(&c.s.stage, HG_GATE_READ, 2);
+    ask_all(&c);
+    client_ask(&c.other, HG_OPCODE_GET, "o", 3);
+    stage_run(&c.s.stage);
+    assert_int_equal(gate_waiting(&c.s.stage, HG_GATE_READ), 5);
+    assert_int_equal(held(&c), 4);
+    assert_int_equal(backlog(&c), 1);
+    fakestore_obey(fakestore_find(c.s.store, "a"));
+    stage_expect(&c.s.stage, &c.clients[0], HG_OPCODE_GET, 0, 0);
+    stage_run(&c.s.stage);
+    assert_non_null(fakestore_find(c.s.store, "o"));
+    fakestore_obey_all(c.s.store);
+    stage_expect(&c.s.stage, &c.other, HG_OPCODE_GET, 0, 3);
+    for (uint32_t i = 1; i < CROWD; i++) {
+        stage_run(&c.s.stage);
+        fakestore_obey_all(c.s.store);
+        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+    }
+    end(&c);
+}
+
+/* Their time is over as that of others who wait; and their clients may leave. */
+static void test_held_back_for_too_long(void **state)
+{
+    (void)state;
+    struct crowd c;
+    start(&c);
+    ask_all(&c);
+    client_close(&c.clients[5]);
+    stage_run(&c.s.stage);
+    assert_int_equal(held(&c), 3);
+    gate_pass(&c.s.stage, 999000);
+    assert_int_equal(held(&c), 3);
+    gate_wait(&c.s.stage, 2000);
+    assert_int_equal(held(&c), 0);
+    for (uint32_t i = 2; i < 5; i++)
+        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, i);
+    fakestore_obey_all(c.s.store);
+    for (uint32_t i = 0; i < 2; i++)
+        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+    end(&c);
+}
+
+/* The tenant needs no tickets any more: all go. */
+static void test_a_mode_that_needs_none(void **state)
+{
+    (void)state;
+    struct crowd c;
+    start(&c);
+    ask_all(&c);
+    atomic_store(&stage_find(&c.s.stage, "default")->ticket_mode, HG_MODE_OFF);
+    stage_publish(&c.s.stage);
+    stage_run(&c.s.stage);
+    assert_int_equal(held(&c), 0);
+    assert_int_equal(fakestore_pending(c.s.store), 6);
+    fakestore_obey_all(c.s.store);
+    for (uint32_t i = 0; i < CROWD; i++)
+        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+    end(&c);
+}
+
+/* Without windows, and for a tenant that only observes, nobody is held back. */
+static void test_no_windows(void **state)
+{
+    (void)state;
+    for (unsigned observe = 0; observe < 2; observe++) {
+        struct crowd c;
+        start(&c);
+        if (observe)
+            atomic_store(&stage_find(&c.s.stage, "default")->ticket_mode, HG_MODE_OBSERVE);
+        else
+            atomic_store(&gate_holder(&c.s.stage, HG_GATE_READ)->tenant_window, 0);
+        stage_timer(&c.s.stage);
+        ask_all(&c);
+        assert_int_equal(held(&c), 0);
+        assert_int_equal(fakestore_pending(c.s.store), 6);
+        fakestore_obey_all(c.s.store);
+        for (uint32_t i = 0; i < CROWD; i++)
+            stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+        end(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_others_pass),
+        cmocka_unit_test(test_no_turns_for_those_held_back),
+        cmocka_unit_test(test_held_back_for_too_long),
+        cmocka_unit_test(test_a_mode_that_needs_none),
+        cmocka_unit_test(test_no_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
