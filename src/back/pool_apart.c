@@ -21,15 +21,18 @@ static bool has_room(const struct hg_domain *domain)
            hg_list_empty(&domain->balance.starving);
 }
 
-/* While some are behind others one is made after the other, lest many that came at once wait for as
-   many that come later. */
+void hg_pool_spread(struct hg_pool *pool)
+{
+    if (pool->apart && pool->coming == NULL && hg_pool_pending(pool) > pool->up_count &&
+        pool->slow_count < pool->up_count && has_room(pool->domain))
+        hg_pool_connect(pool);
+}
+
 void hg_pool_tick_apart(struct hg_pool *pool)
 {
     pool->apart = pool->domain->usual_us == 0 || (pool->domain->usual_us >= APART_USUAL_US &&
                                                   pool->block.service_us >= APART_BUSY_US);
-    if (pool->apart && pool->coming == NULL && hg_pool_pending(pool) > pool->up_count &&
-        pool->slow_count < pool->up_count && has_room(pool->domain))
-        hg_pool_connect(pool);
+    hg_pool_spread(pool);
 }
 
 struct hg_link *hg_pool_pick_apart(struct hg_pool *pool)

@@ -105,6 +105,7 @@ static void on_ready(struct hg_link *link)
         hg_pool_wake_later(pool);
     else if (hg_link_pending(link) == 0)
         hg_domain_release(pool->domain, link);
+    hg_pool_spread(pool);
 }
 
 static void on_room(struct hg_link *link)

@@ -94,9 +94,9 @@ static void take_back(struct hg_ticketline *line, struct hg_ticketline_tenant *t
 {
     if (tenant->limit < tenant->before)
         tenant->limit = tenant->before;
-    tenant->failed = UINT32_MAX;
+    tenant->failed = 2 * tenant->limit;
     tenant->first_cut_us = 0;
-    tenant->cut_us = now_us;
+    tenant->cut_us = tenant->raised_us = now_us;
     line->windows.vain = true;
 }
 
