@@ -41,7 +41,7 @@ struct hg_probe_conf {
 /* How much work a request is. */
 enum hg_probe_mix {
     HG_PROBE_ALIKE, /* they are alike */
-    HG_PROBE_FRESH, /* some are not known yet, */
+    HG_PROBE_FRESH, /* many are there that are not known yet, */
     HG_PROBE_MIXED  /* or some are short, and some long (core/linework): that of their class */
 };
 

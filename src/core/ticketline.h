@@ -48,8 +48,8 @@
 // When short requests wait in the store, the windows of tenants of long ones are cut by what of
 // these waits there, by Little's law, to their part of what the store does at least; beyond that
 // size they grow by one a second, for ten seconds. If that does not help in three services,
-// nobody's requests are to blame: the window is what it was, and the caller is told that short
-// requests have become slower.
+// nobody's requests are to blame: the window is what it was, may be twice that, and so much more
+// each second, and the caller is told that short requests have become slower.
 //
 // The mean is an average over sixteen services. One of more than 300 ms and four means counts as a
 // quarter more than the mean, lest the few requests that were under way in a stall make all look
@@ -101,7 +101,8 @@ struct hg_ticketline_tenant {
     uint32_t limit;     /* tickets that it may have; UINT32_MAX: all */
     bool is_held;       /* it has as many, so its waiters are held back */
     bool is_short;      /* the caller's: its requests take hardly longer than the shortest */
-    uint32_t failed;    /* the window is cut to that; UINT32_MAX: not lately */
+    uint32_t failed;    /* it may not soon be larger than that; UINT32_MAX: it may, */
+    uint32_t raise_by;  /* and so much more each second */
     double grants_per_us;
     uint64_t idle_us;         /* since when it has no ticket */
     struct hg_list held;      /* in the line's, while it is held back */
@@ -161,6 +162,7 @@ struct hg_ticketline {
     uint64_t finished_us; /* last answer; or since when a ticket is out, if later */
     struct hg_ticketline_windows windows;
     struct hg_list held_back; /* tenants */
+    uint64_t unknown_us;      /* see hg_ticketline_holds_unknown */
     uint64_t grown_us;        /* when their windows last grew by proofs, */
     uint32_t proofs;          /* of which there have been so many since */
     uint32_t seen;            /* tenants that were active in this window, */
@@ -344,10 +346,13 @@ void hg_ticketline_tick(struct hg_ticketline *line, uint64_t now_us);
 
 /* ---- what others may know ---- */
 
-/* Was a tenant active in this window, or the one before, that had no answer yet? */
-static inline bool hg_ticketline_is_fresh(const struct hg_ticketline *line)
+/* Is a tenant held back whose requests are not known to be short, or was until half a second ago?
+ */
+bool hg_ticketline_holds_unknown(struct hg_ticketline *line, uint64_t now_us);
+/* One that was not known is. */
+static inline void hg_ticketline_forget_unknown(struct hg_ticketline *line)
 {
-    return line->fresh + 1 >= line->window;
+    line->unknown_us = 0;
 }
 
 /* How long a request of the tenant may wait in line, if its bytes came just now. */

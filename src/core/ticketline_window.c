@@ -5,12 +5,13 @@
 // the store's queue is never made.
 #include "core/ticketline_in.h"
 
-#define CUT_US    100000   /* a window is cut no more often, nor before the cut can show */
-#define RAISE_US  1000000  /* beyond a size that failed it grows by one in so long, */
-#define FORGET_US 10000000 /* until then */
-#define LEAST     2        /* tickets that a tenant may have in any case */
-#define PROOFS    8        /* after so many windows grow */
-#define VAIN_US   300000
+#define CUT_US     100000   /* a window is cut no more often, nor before the cut can show */
+#define RAISE_US   1000000  /* beyond a size that failed it grows by one in so long, */
+#define FORGET_US  10000000 /* until then */
+#define LEAST      2        /* tickets that a tenant may have in any case */
+#define PROOFS     8        /* after so many windows grow */
+#define UNKNOWN_US 500000
+#define VAIN_US    300000
 
 /* For a second at least. In the first one of a line nobody knows who else will come. */
 static bool is_alone(const struct hg_ticketline *line, const struct hg_ticketline_tenant *tenant)
@@ -29,20 +30,27 @@ void hg_ticketline_hold_back(struct hg_ticketline *line, struct hg_ticketline_te
         hg_ticketline_take_no_turns(line, tenant, now_us);
 }
 
+/* How far it may grow now: `failed`, which is more with each second, or forgotten. */
+static uint32_t ceiling(struct hg_ticketline_tenant *tenant, uint64_t now_us)
+{
+    if (tenant->failed == UINT32_MAX)
+        return UINT32_MAX;
+    if (hg_ticketline_since(now_us, tenant->cut_us) >= FORGET_US) {
+        tenant->failed = UINT32_MAX;
+    } else if (tenant->limit >= tenant->failed &&
+               hg_ticketline_since(now_us, tenant->raised_us) >= RAISE_US) {
+        tenant->raised_us = now_us;
+        tenant->failed += tenant->raise_by;
+    }
+    return tenant->failed;
+}
+
 static void grow(const struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                  uint64_t now_us)
 {
     if (tenant->limit > 2 * tenant->out + 2 || (line->windows.over_us > 0 && !tenant->is_short))
         return;
-    if (tenant->failed != UINT32_MAX && hg_ticketline_since(now_us, tenant->cut_us) >= FORGET_US)
-        tenant->failed = UINT32_MAX;
-    if (tenant->limit >= tenant->failed) {
-        if (hg_ticketline_since(now_us, tenant->raised_us) < RAISE_US)
-            return;
-        tenant->raised_us = now_us;
-        tenant->failed++;
-    }
-    tenant->limit++;
+    tenant->limit += tenant->limit < ceiling(tenant, now_us);
 }
 
 void hg_ticketline_rejoin(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
@@ -57,14 +65,10 @@ void hg_ticketline_rejoin(struct hg_ticketline *line, struct hg_ticketline_tenan
 /* By half, if nothing speaks against it. */
 static void grow_by_half(struct hg_ticketline_tenant *tenant, uint64_t now_us)
 {
-    uint32_t to = tenant->limit + (tenant->limit + 1) / 2;
-    if (tenant->limit > 2 * tenant->out + 2)
-        return;
-    if (tenant->failed != UINT32_MAX && hg_ticketline_since(now_us, tenant->cut_us) >= FORGET_US)
-        tenant->failed = UINT32_MAX;
-    if (to > tenant->failed)
-        to = tenant->failed;
-    if (to > tenant->limit)
+    uint32_t to = tenant->limit + (tenant->limit + 1) / 2, most = ceiling(tenant, now_us);
+    if (to > most)
+        to = most;
+    if (to > tenant->limit && tenant->limit <= 2 * tenant->out + 2)
         tenant->limit = to;
 }
 
@@ -82,10 +86,20 @@ void hg_ticketline_prove(struct hg_ticketline *line, bool in_time, uint64_t gran
     {
         struct hg_ticketline_tenant *tenant =
             HG_CONTAINER_OF(node, struct hg_ticketline_tenant, held);
+        if (!tenant->is_short)
+            line->unknown_us = now_us;
         grow_by_half(tenant, now_us);
         if (tenant->out < tenant->limit)
             hg_ticketline_take_turns(line, tenant, now_us);
     }
+}
+
+bool hg_ticketline_holds_unknown(struct hg_ticketline *line, uint64_t now_us)
+{
+    HG_LIST_EACH(node, &line->held_back)
+    if (!HG_CONTAINER_OF(node, struct hg_ticketline_tenant, held)->is_short)
+        line->unknown_us = now_us;
+    return line->unknown_us != 0 && hg_ticketline_since(now_us, line->unknown_us) < UNKNOWN_US;
 }
 
 /* The cuts were of no use. */
@@ -95,6 +109,7 @@ static void take_back(struct hg_ticketline *line, struct hg_ticketline_tenant *t
     if (tenant->limit < tenant->before)
         tenant->limit = tenant->before;
     tenant->failed = 2 * tenant->limit;
+    tenant->raise_by = tenant->limit;
     tenant->first_cut_us = 0;
     tenant->cut_us = tenant->raised_us = now_us;
     line->windows.vain = true;
@@ -146,6 +161,7 @@ void hg_ticketline_cut(struct hg_ticketline *line, struct hg_ticketline_tenant *
         tenant->over_us = (uint32_t)over_us;
     }
     tenant->limit = tenant->failed = to;
+    tenant->raise_by = 1;
     tenant->cut_us = tenant->raised_us = now_us;
     if (tenant->count > 0 && !tenant->is_held && tenant->out >= to)
         hg_ticketline_take_no_turns(line, tenant, now_us);

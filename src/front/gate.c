@@ -95,6 +95,8 @@ static void note_mix(const struct hg_gate_pass *pass, struct hg_gate_line *in, u
     in->line.windows.over_us = hg_linework_over_us(&in->work, now_us);
     if (!pass->place->is_short)
         return;
+    if (usual_us == 0)
+        hg_ticketline_forget_unknown(&in->line);
     if (in->line.held > 0)
         hg_ticketline_prove(&in->line, hg_linework_is_in_time(&in->work, usual_us, held_us),
                             pass->ticket_us, now_us);

@@ -243,9 +243,10 @@ static void tick_windows(struct hg_gate_line *in)
     windows->part = (uint32_t)(in->work.slots / hg_ticketline_active(&in->line));
     windows->over_us = hg_linework_over_us(&in->work, in->worker->loop.now_us);
     hg_counter_set(&in->holder->workers[in->worker->index].mix,
-                   in->work.has_long                                       ? HG_PROBE_MIXED
-                   : in->work.has_new || hg_ticketline_is_fresh(&in->line) ? HG_PROBE_FRESH
-                                                                           : HG_PROBE_ALIKE);
+                   in->work.has_long ? HG_PROBE_MIXED
+                   : hg_ticketline_holds_unknown(&in->line, in->worker->loop.now_us)
+                       ? HG_PROBE_FRESH
+                       : HG_PROBE_ALIKE);
 }
 
 void hg_gate_publish_line(struct hg_gate_line *in)

@@ -269,6 +269,8 @@ static void note_work(struct sim *sim, uint32_t tenant, uint64_t service_us)
     sim->short_us +=
         is_short && sim->work.has_long && service_us > usual_us ? service_us - usual_us : 0;
     sim->line.windows.over_us = hg_linework_over_us(&sim->work, sim->now_us);
+    if (is_short && usual_us == 0)
+        hg_ticketline_forget_unknown(&sim->line);
     if (sim->line.held > 0 && is_short)
         hg_ticketline_prove(&sim->line, hg_linework_is_in_time(&sim->work, usual_us, service_us),
                             sim->now_us - service_us, sim->now_us);
@@ -335,7 +337,7 @@ static void control(struct sim *sim)
                                    .service_us = sim->service_us,
                                    .work_us = sim->work_us,
                                    .mix = sim->work.has_long ? HG_PROBE_MIXED
-                                          : sim->work.has_new || hg_ticketline_is_fresh(&sim->line)
+                                          : hg_ticketline_holds_unknown(&sim->line, sim->now_us)
                                               ? HG_PROBE_FRESH
                                               : HG_PROBE_ALIKE,
                                    .work_squares = (uint64_t)(sim->squares / 256),

@@ -265,6 +265,24 @@ static void test_what_proves_nothing(void **state)
     assert_int_equal(tenants[0].limit, 13);
 }
 
+/* That counts until half a second later, or until somebody is known. */
+static void test_whose_requests_are_not_known(void **state)
+{
+    (void)state;
+    open_windows(1000);
+    assert_false(hg_ticketline_holds_unknown(&line, now_us));
+    arrive_many(0, 10, 100 * MS);
+    assert_true(hg_ticketline_holds_unknown(&line, now_us));
+    tenants[0].is_short = true;
+    assert_true(hg_ticketline_holds_unknown(&line, now_us + 500 * MS - 1));
+    assert_false(hg_ticketline_holds_unknown(&line, now_us + 500 * MS));
+    tenants[0].is_short = false;
+    assert_true(hg_ticketline_holds_unknown(&line, now_us));
+    tenants[0].is_short = true;
+    hg_ticketline_forget_unknown(&line);
+    assert_false(hg_ticketline_holds_unknown(&line, now_us));
+}
+
 /* A window that nobody fills does not grow. */
 static void test_a_window_grows_only_while_some_are_held_back(void **state)
 {
@@ -450,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_no_window_grows_without_answers),
         cmocka_unit_test(test_short_requests_prove_that_there_is_room),
         cmocka_unit_test(test_what_proves_nothing),
+        cmocka_unit_test(test_whose_requests_are_not_known),
         cmocka_unit_test(test_a_window_grows_only_while_some_are_held_back),
         cmocka_unit_test(test_a_window_is_halved_for_each_second_without_a_ticket),
         cmocka_unit_test(test_a_tenant_that_is_alone_is_not_bound),
