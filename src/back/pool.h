@@ -85,6 +85,7 @@ struct hg_pool {
     struct hg_domain *domain;
     struct hg_list ready, full, slow; /* hg_link.node */
     uint32_t slow_count;
+    uint64_t answered_us; /* when one was answered in time */
     bool apart; /* requests take long: they are put on connections of their own (pool_apart.c) */
     struct hg_list waiting; /* hg_call_place.node, oldest first */
     uint32_t waiting_count;

@@ -12,7 +12,8 @@
 #include "back/pool_in.h"
 
 #define APART_USUAL_US 1000 /* of a request, from its being sent */
-#define APART_BUSY_US  500  /* of a connection, for each answer */
+#define SPREAD_US      100000 /* a server that has been silent for longer is asked no more at a time */
+#define APART_BUSY_US  500    /* of a connection, for each answer */
 
 /* One that is free, and that nobody needs more. */
 static bool has_room(const struct hg_domain *domain)
@@ -23,6 +24,8 @@ static bool has_room(const struct hg_domain *domain)
 
 void hg_pool_spread(struct hg_pool *pool)
 {
+    if (pool->hub->loop->now_us - pool->answered_us > SPREAD_US)
+        return;
     if (pool->apart && pool->coming == NULL && hg_pool_pending(pool) > pool->up_count &&
         pool->slow_count < pool->up_count && has_room(pool->domain))
         hg_pool_connect(pool);

@@ -58,7 +58,8 @@ struct hg_link *hg_pool_pick_apart(struct hg_pool *pool);
 /* Sets pool->apart, with each tick. */
 void hg_pool_tick_apart(struct hg_pool *pool);
 /* While some are behind others one connection is made after the other, lest many that came at once
-   wait for as many that come later. When one has come up, and with each tick. */
+   wait for as many that come later; not while the server is silent. When one has come up, and with
+   each tick. */
 void hg_pool_spread(struct hg_pool *pool);
 
 /* slow connections (pool_slow.c) */

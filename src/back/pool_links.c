@@ -139,8 +139,10 @@ static void on_answers(struct hg_link *link, uint32_t in_time, uint32_t late, ui
 {
     struct hg_pool *pool = link->pool;
     struct hg_domain *domain = pool->domain;
-    if (HG_LIKELY(in_time > 0))
+    if (HG_LIKELY(in_time > 0)) {
         hg_domain_learn_usual(domain, waited_us);
+        pool->answered_us = pool->hub->loop->now_us;
+    }
     if (HG_UNLIKELY(hg_breaker_heeds(&pool->server->breaker)))
         hg_server_tell_answered(pool->server, pool->worker, pool->hub->loop->now_us);
     hg_balance_answered(&link->conn, in_time + late, pool->hub->loop->now_us);
