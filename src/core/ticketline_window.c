@@ -8,10 +8,10 @@
 #define CUT_US     100000   /* a window is cut no more often, nor before the cut can show */
 #define RAISE_US   1000000  /* beyond a size that failed it grows by one in so long, */
 #define FORGET_US  10000000 /* until then */
-#define LEAST      2        /* tickets that a tenant may have in any case */
+#define LEAST      2        /* tickets that a newcomer may have in any case */
 #define PROOFS     8        /* after so many windows grow */
-#define UNKNOWN_US 500000
-#define VAIN_US    300000
+#define UNKNOWN_US 500000   /* for so long one that was held back counts as not known */
+#define VAIN_US    300000   /* a cut has had time to show after that and three services */
 
 /* For a second at least. In the first one of a line nobody knows who else will come. */
 static bool is_alone(const struct hg_ticketline *line, const struct hg_ticketline_tenant *tenant)
@@ -56,7 +56,9 @@ static void grow(const struct hg_ticketline *line, struct hg_ticketline_tenant *
 void hg_ticketline_rejoin(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                           bool answered, uint64_t now_us)
 {
-    if (answered)
+    if (line->windows.least == 0)
+        tenant->limit = UINT32_MAX; /* there are none any more */
+    else if (answered)
         grow(line, tenant, now_us);
     if (tenant->out < tenant->limit)
         hg_ticketline_take_turns(line, tenant, now_us);

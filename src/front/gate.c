@@ -149,7 +149,7 @@ static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     if (HG_UNLIKELY(key != NULL && key->waiting > 0))
         hg_gate_release(in, key);
-    if (HG_UNLIKELY(in->held > 0))
+    if (HG_UNLIKELY((in->held | in->line.held) > 0))
         hg_gate_rejoin(in);
 }
 
@@ -220,6 +220,7 @@ void hg_gate_on_move(void *ctx, void *ticket_of, uint32_t server)
     leave_server(pass, true);
     hg_ticket_force(&in->holder->ticket);
     begin(pass, in, place, hg_keyshare_find(&in->keys, pass->key.id));
+    hg_gate_rejoin(in); /* its tenant may be beyond its window now */
 }
 
 /* ---- which server ---- */

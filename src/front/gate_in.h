@@ -24,7 +24,7 @@ void hg_gate_park_again(struct hg_gate_pass *pass, struct hg_gate_line *in,
 void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in);
 /* Takes it out of its line, for other reasons than its turn. */
 void hg_gate_leave_line(struct hg_gate_pass *pass);
-/* Those held back may take turns now. */
+/* Some may be held back now, or take turns again. */
 void hg_gate_rejoin(struct hg_gate_line *in);
 /* Who waits gets what is there, as core/ticket.h wants it. */
 void hg_gate_serve(struct hg_gate_line *in);

@@ -369,6 +369,18 @@ static void test_no_windows(void **state)
     assert_tenant(0, 100, 0, false);
 }
 
+/* They are switched off while some are held back: with the next answer all go. */
+static void test_windows_are_switched_off(void **state)
+{
+    (void)state;
+    open_windows(1000);
+    arrive_many(0, 100, 200 * MS);
+    line.windows.least = 0;
+    pass(200 * MS);
+    assert_tenant(0, 92, 0, false);
+    assert_int_equal(line.held, 0);
+}
+
 /* Those held back are refused when their time is over, and may leave. */
 static void test_who_is_held_back_may_be_late_or_leave(void **state)
 {
@@ -475,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_newcomers_share),
         cmocka_unit_test(test_a_new_line_binds_at_once),
         cmocka_unit_test(test_no_windows),
+        cmocka_unit_test(test_windows_are_switched_off),
         cmocka_unit_test(test_who_is_held_back_may_be_late_or_leave),
         cmocka_unit_test(test_held_back_behind_a_full_store),
         cmocka_unit_test(test_any_sequence),
