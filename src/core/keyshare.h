@@ -217,7 +217,7 @@ enum hg_keyshare_verdict hg_keyshare_ask(struct hg_keyshare *ks,
 bool hg_keyshare_may_start(struct hg_keyshare *ks, const struct hg_keyshare_part *part,
                            uint64_t answered_us, uint64_t now_us);
 
-/* What follows is for the functions below. */
+/* Called by the inline functions below only. */
 void hg_keyshare_start_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                              uint64_t now_us);
 void hg_keyshare_end_known(struct hg_keyshare *ks, struct hg_keyshare_part *part,
@@ -254,7 +254,8 @@ static inline void hg_keyshare_start(struct hg_keyshare *ks, struct hg_keyshare_
         hg_keyshare_start_known(ks, part, now_us);
 }
 
-/* Both: it has its ticket at once. `key`: its record, as of now; NULL: it has none. */
+/* Engages a request that has its ticket at once, without waiting. `key`: the record that
+   hg_keyshare_find returns now, or NULL. */
 static inline void hg_keyshare_begin(struct hg_keyshare *ks, struct hg_keyshare_part *part,
                                      struct hg_keyshare_key *key, uint64_t now_us)
 {

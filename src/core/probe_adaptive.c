@@ -142,8 +142,9 @@ static bool leave_alone(struct hg_probe *probe, double service_us)
     return false;
 }
 
-/* What a unit takes. By Little's law, which holds whatever is finished; but when many long requests
-   have just begun, and none is finished, those that are tell better, if each counts as its work. */
+/* The service time of a unit of work, by Little's law. Just after many long requests have begun,
+   Little's law gives too much, as they are out and none of them has finished; so where requests
+   count as work, the mean of those that have finished counts if it is smaller. */
 static double service_of(const struct hg_probe_adaptive *a, double out, double rate,
                          double finished_us)
 {

@@ -120,9 +120,9 @@ static void count_one(void *arg, const struct hg_gate_pass *pass)
 
 static size_t count_all(const struct hg_gate_part *part)
 {
-    size_t n =
-        (size_t)part->lines[HG_TICKET_READ].line.count + part->lines[HG_TICKET_WRITE].line.count +
-        part->lines[HG_TICKET_READ].line.held + part->lines[HG_TICKET_WRITE].line.held;
+    size_t n = (size_t)part->lines[HG_TICKET_READ].line.count +
+               part->lines[HG_TICKET_WRITE].line.count + part->lines[HG_TICKET_READ].line.held +
+               part->lines[HG_TICKET_WRITE].line.held;
     HG_LIST_EACH(node, (struct hg_list *)(uintptr_t)&part->running)
     n++;
     return n;

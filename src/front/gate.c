@@ -303,8 +303,8 @@ static void have(struct hg_gate_pass *pass, struct hg_gate_line *in,
         begin(pass, in, place, key);
 }
 
-/* Who asks now and then does not wait for those who have many: a tenant with one ticket at most,
-   of which nobody waits, may have one beyond the size. */
+/* A tenant that asks only now and then need not wait behind tenants that hold many tickets: if it
+   has one ticket at most, and nobody of it waits, it may have one more than the size allows. */
 static bool may_exceed(struct hg_gate_line *in, const struct hg_ticketline_tenant *place)
 {
     return place->out < 2 && place->count == 0 &&

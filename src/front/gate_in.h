@@ -114,7 +114,7 @@ static inline struct hg_keyshare_tenant *hg_gate_usual_of(struct hg_ticketline_t
     return &HG_CONTAINER_OF(place, struct hg_gate_seat, queue)->usual;
 }
 
-/* What work its tenant's requests are. */
+/* The same tenant's class of work: what its requests there usually take. */
 static inline struct hg_workclass *hg_gate_work_of(struct hg_ticketline_tenant *place)
 {
     return &HG_CONTAINER_OF(place, struct hg_gate_seat, queue)->work;

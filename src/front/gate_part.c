@@ -194,7 +194,7 @@ static void publish_part(struct hg_gate_part *part)
     }
 }
 
-/* What the connections to the servers can carry. */
+/* Publishes, for each server, how many requests its connections can carry (hg_store_ops.width). */
 static void publish_widths(const struct hg_instance *instance)
 {
     struct hg_store *store = instance->store;
@@ -213,10 +213,9 @@ static void publish_widths(const struct hg_instance *instance)
 void hg_gates_publish(struct hg_worker *worker)
 {
     hg_gate_publish_line(worker->ingress);
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++)
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         if (worker->instances[slot] != NULL)
             publish_widths(worker->instances[slot]);
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
         if (worker->gates[slot] == NULL)
             continue;
         HG_LIST_EACH(node, &worker->gates[slot]->parts)

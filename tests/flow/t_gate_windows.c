@@ -45,6 +45,14 @@ static void end(struct crowd *c)
     gate_close(&c->s);
 }
 
+/* The store answers all that it has; so do those of the crowd in [from, to) have theirs. */
+static void expect_answers(struct crowd *c, uint32_t from, uint32_t to)
+{
+    fakestore_obey_all(c->s.store);
+    for (uint32_t i = from; i < to; i++)
+        stage_expect(&c->s.stage, &c->clients[i], HG_OPCODE_GET, 0, i);
+}
+
 static int64_t held(struct crowd *c)
 {
     return atomic_load(&gate_holder(&c->s.stage, HG_GATE_READ)->held);
@@ -129,9 +137,7 @@ static void test_held_back_for_too_long(void **state)
     assert_int_equal(held(&c), 0);
     for (uint32_t i = 2; i < 5; i++)
         stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, i);
-    fakestore_obey_all(c.s.store);
-    for (uint32_t i = 0; i < 2; i++)
-        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+    expect_answers(&c, 0, 2);
     end(&c);
 }
 
@@ -147,9 +153,7 @@ static void test_a_mode_that_needs_none(void **state)
     stage_run(&c.s.stage);
     assert_int_equal(held(&c), 0);
     assert_int_equal(fakestore_pending(c.s.store), 6);
-    fakestore_obey_all(c.s.store);
-    for (uint32_t i = 0; i < CROWD; i++)
-        stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+    expect_answers(&c, 0, CROWD);
     end(&c);
 }
 
@@ -168,9 +172,7 @@ static void test_no_windows(void **state)
         ask_all(&c);
         assert_int_equal(held(&c), 0);
         assert_int_equal(fakestore_pending(c.s.store), 6);
-        fakestore_obey_all(c.s.store);
-        for (uint32_t i = 0; i < CROWD; i++)
-            stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+        expect_answers(&c, 0, CROWD);
         end(&c);
     }
 }

@@ -186,20 +186,28 @@ static void test_many(void **state)
     scene_close(&s);
 }
 
+/* Two workers, each with a request under way in its store. */
+static void ask_on_both(struct stage *stage, struct client clients[2], struct fakestore *stores[2])
+{
+    stage_init(stage, 2);
+    stage_open(stage);
+    for (unsigned w = 0; w < 2; w++) {
+        stage_connect(stage, w, &clients[w]);
+        client_ask(&clients[w], HG_OPCODE_GET, "k", 1);
+    }
+    stage_run(stage);
+    for (unsigned w = 0; w < 2; w++)
+        stores[w] = now_open(stage, w);
+}
+
 /* An instance may be asked by another worker's of its generation: it stays until all are done. */
 static void test_stays_for_the_others(void **state)
 {
     (void)state;
     struct stage stage;
     struct client clients[2];
-    stage_init(&stage, 2);
-    stage_open(&stage);
-    for (unsigned w = 0; w < 2; w++) {
-        stage_connect(&stage, w, &clients[w]);
-        client_ask(&clients[w], HG_OPCODE_GET, "k", 1);
-    }
-    stage_run(&stage);
-    struct fakestore *old[2] = {now_open(&stage, 0), now_open(&stage, 1)};
+    struct fakestore *old[2];
+    ask_on_both(&stage, clients, old);
     renew(&stage);
     fakestore_obey_all(old[0]);
     stage_expect(&stage, &clients[0], HG_OPCODE_GET, 0, 1);
@@ -260,14 +268,8 @@ static void test_summons_of_what_is_not_known_yet(void **state)
     (void)state;
     struct stage stage;
     struct client clients[2];
-    stage_init(&stage, 2);
-    stage_open(&stage);
-    for (unsigned w = 0; w < 2; w++) {
-        stage_connect(&stage, w, &clients[w]);
-        client_ask(&clients[w], HG_OPCODE_GET, "k", 1);
-    }
-    stage_run(&stage);
-    struct fakestore *old[2] = {now_open(&stage, 0), now_open(&stage, 1)};
+    struct fakestore *old[2];
+    ask_on_both(&stage, clients, old);
     stage_renew(&stage, 0);
     stage_list(&stage);
     assert_int_equal(hg_worker_give_directory(&stage.workers[0], stage.directory), 0);
