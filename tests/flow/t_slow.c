@@ -316,7 +316,7 @@ static void t_slower_for_all_is_not_slow(void **state)
     print_message("known after %u ms and %u answers, with %d connections\n",
                   (unsigned)((crowd_now_us() - start_us) / 1000), done, connections(&s));
     assert_true(s.pool->domain->slow_us >= 200000);
-    assert_true(connections(&s) <= 16); /* no more than requests at a time */
+    assert_true(connections(&s) <= 16); /* set apart: one for each request under way, no more */
     stop(&s);
 }
 
