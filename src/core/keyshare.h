@@ -231,6 +231,7 @@ static inline void hg_keyshare_add(struct hg_keyshare *ks, uint32_t id, uint32_t
                           memory_order_relaxed);
 }
 
+/* Is this answer of the tenant one of the first of these 16 ms? */
 static inline bool hg_keyshare_counts_as_sample(struct hg_keyshare_tenant *of, uint64_t now_us)
 {
     if (of->samples == 0) {
@@ -275,9 +276,10 @@ static inline void hg_keyshare_begin(struct hg_keyshare *ks, struct hg_keyshare_
     ks->unproven_out += key->is_unproven;
 }
 
-/* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. */
+/* It is engaged no longer, whether it had a ticket or not. `answered`: by the store. `sample`: what
+   it took may tell what is usual, see hg_keyshare_counts_as_sample. */
 static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_part *part,
-                                   bool answered, uint64_t now_us)
+                                   bool answered, bool sample, uint64_t now_us)
 {
     hg_keyshare_add(ks, part->id, (uint32_t)-1);
     uint64_t us = part->since_us != 0 ? now_us - part->since_us : 0;
@@ -288,8 +290,7 @@ static inline void hg_keyshare_end(struct hg_keyshare *ks, struct hg_keyshare_pa
         hg_keyshare_end_known(ks, part, us, answered, now_us);
         return;
     }
-    if (HG_LIKELY(answered) && HG_LIKELY(us <= UINT32_MAX / 2) &&
-        hg_keyshare_counts_as_sample(part->of, now_us))
+    if (HG_UNLIKELY(sample) && answered && us <= UINT32_MAX / 2)
         hg_keyshare_sample(ks, part->of, (uint32_t)us);
 }
 

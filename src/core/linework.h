@@ -27,7 +27,7 @@ struct hg_linework {
     uint32_t usual_us;  /* of the last one of these */
     uint32_t slower_us; /* that much of over_us is no queue: they have become slower */
     uint64_t noted_us;  /* when that was answered; 0: never */
-    uint64_t done_us;   /* work since looked_us */
+    uint64_t done_us;   /* the caller's: work since looked_us */
     uint64_t looked_us;
     double slots; /* work a time: what the store does at a time, on average */
 };
@@ -70,7 +70,6 @@ static inline uint32_t hg_linework_note(struct hg_linework *of, struct hg_workcl
     if (HG_UNLIKELY(usual_us == 0))
         service_us = hg_linework_net_us(of, service_us, now_us);
     uint32_t work_us = hg_workclass_note(class, service_us, waits, now_us);
-    of->done_us += work_us;
     if (HG_UNLIKELY(usual_us - 1 < of->shortest_next_us - 1)) /* 0 is: not known */
         hg_linework_note_shortest(of, usual_us);
     *ret_short = usual_us != 0 && usual_us / 4 <= of->shortest_us;

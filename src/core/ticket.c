@@ -134,6 +134,43 @@ uint32_t hg_ticket_resize(struct hg_ticket *holder, int64_t size)
     return hg_ticket_next(holder);
 }
 
+/* Gives `count` back, that are out: the worker to poke. */
+static uint32_t put_many(struct hg_ticket *holder, uint32_t count)
+{
+    uint64_t before = atomic_fetch_sub(&holder->word, count);
+    assert(out_of(before) >= count);
+    return atomic_load(&holder->waiting) == 0 ? HG_TICKET_NOBODY : hg_ticket_next(holder);
+}
+
+bool hg_ticket_purse_fill(struct hg_ticket *holder, struct hg_ticket_purse *purse)
+{
+    uint64_t word = atomic_load(&holder->word);
+    do {
+        if (2 * (uint64_t)out_of(word) + HG_TICKET_PLENTY > word >> 32)
+            return false;
+    } while (!atomic_compare_exchange_weak(&holder->word, &word, word + HG_TICKET_LOT));
+    atomic_store_explicit(&purse->kept, hg_ticket_kept(purse) + HG_TICKET_LOT - 1,
+                          memory_order_relaxed);
+    return true;
+}
+
+/* The purse is told first: so what is out and not kept is never thought to be less than none. */
+uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse, bool all)
+{
+    uint32_t kept = hg_ticket_kept(purse);
+    if (kept == 0 || (!all && hg_ticket_is_plenty(holder)))
+        return HG_TICKET_NOBODY;
+    atomic_store_explicit(&purse->kept, 0, memory_order_relaxed);
+    return put_many(holder, kept);
+}
+
+uint32_t hg_ticket_purse_trim(struct hg_ticket *holder, struct hg_ticket_purse *purse)
+{
+    atomic_store_explicit(&purse->kept, hg_ticket_kept(purse) - HG_TICKET_LOT,
+                          memory_order_relaxed);
+    return put_many(holder, HG_TICKET_LOT);
+}
+
 int64_t hg_ticket_swap_peak(struct hg_ticket *holder)
 {
     uint32_t out = out_of(atomic_load(&holder->word));

@@ -31,6 +31,11 @@
 // of one worker and holder may be merged as long as it serves after the last one. The queue's bound
 // is the driver's: only it knows how many wait on all workers.
 //
+// Purses. Where there are plenty, and nobody can soon have to wait, a worker takes them in lots and
+// keeps some at hand, so that most of its takes and puts touch nothing that others write. What it
+// keeps counts as out. The driver's duties: it takes from the purse only if its line is empty, puts
+// back there what came from there, and spills it now and then, and when a take from it fails.
+//
 // Source: the ticket holders of MongoDB's admission control, by their documented behaviour.
 // Lock-free, for up to HG_TICKET_WORKERS workers; any thread.
 #ifndef HG_CORE_TICKET_H
@@ -78,14 +83,6 @@ HG_MUST_USE static inline bool hg_ticket_try(struct hg_ticket *holder)
     if (HG_UNLIKELY(out > atomic_load_explicit(&holder->peak, memory_order_relaxed)))
         hg_ticket_note_peak(holder, out);
     return true;
-}
-
-/* Half of them are there: nobody will soon wait. */
-static inline bool hg_ticket_is_ample(const struct hg_ticket *holder)
-{
-    uint64_t word =
-        atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->word, memory_order_relaxed);
-    return 2 * (word & UINT32_MAX) <= word >> 32;
 }
 
 /* Takes one though all are out, while no more than `beyond` more are. */
@@ -137,6 +134,60 @@ static inline int64_t hg_ticket_size(const struct hg_ticket *holder)
 static inline int64_t hg_ticket_out(const struct hg_ticket *holder)
 {
     return (int64_t)(uint32_t)hg_ticket_word(holder);
+}
+
+/* ---- purses ---- */
+
+#define HG_TICKET_PLENTY 65536 /* free tickets besides as many as are out: nobody can soon wait */
+#define HG_TICKET_LOT    32
+
+/* Written by its worker only; zeroed at first. */
+struct hg_ticket_purse {
+    _Atomic uint32_t kept;
+};
+
+static inline bool hg_ticket_is_plenty(const struct hg_ticket *holder)
+{
+    uint64_t word = hg_ticket_word(holder);
+    return 2 * (word & UINT32_MAX) + HG_TICKET_PLENTY <= word >> 32;
+}
+
+static inline uint32_t hg_ticket_kept(const struct hg_ticket_purse *purse)
+{
+    return atomic_load_explicit(&((struct hg_ticket_purse *)(uintptr_t)purse)->kept,
+                                memory_order_relaxed);
+}
+
+/* Takes a lot of a holder that has plenty, and one of these; for hg_ticket_purse_try. */
+HG_MUST_USE bool hg_ticket_purse_fill(struct hg_ticket *holder, struct hg_ticket_purse *purse);
+/* Gives back what is in the purse, if the holder has no longer plenty, or `all`: the worker to
+   poke, or HG_TICKET_NOBODY. */
+HG_MUST_USE uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse,
+                                           bool all);
+/* Gives a lot back; for hg_ticket_purse_put. */
+HG_MUST_USE uint32_t hg_ticket_purse_trim(struct hg_ticket *holder, struct hg_ticket_purse *purse);
+
+/* Takes one if the holder has plenty. */
+HG_MUST_USE static inline bool hg_ticket_purse_try(struct hg_ticket *holder,
+                                                   struct hg_ticket_purse *purse)
+{
+    uint32_t kept = hg_ticket_kept(purse);
+    if (HG_UNLIKELY(!hg_ticket_is_plenty(holder)))
+        return false;
+    if (HG_UNLIKELY(kept == 0))
+        return hg_ticket_purse_fill(holder, purse);
+    atomic_store_explicit(&purse->kept, kept - 1, memory_order_relaxed);
+    return true;
+}
+
+/* Puts back one that came from it: the worker to poke, or HG_TICKET_NOBODY. */
+HG_MUST_USE static inline uint32_t hg_ticket_purse_put(struct hg_ticket *holder,
+                                                       struct hg_ticket_purse *purse)
+{
+    uint32_t kept = hg_ticket_kept(purse) + 1;
+    atomic_store_explicit(&purse->kept, kept, memory_order_relaxed);
+    return HG_LIKELY(kept <= 2 * HG_TICKET_LOT) ? HG_TICKET_NOBODY
+                                                : hg_ticket_purse_trim(holder, purse);
 }
 
 /* The peak of `out` since the last call; from now on it is what is out now. */

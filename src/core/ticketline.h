@@ -267,16 +267,23 @@ hg_ticketline_take(struct hg_ticketline *line, struct hg_ticketline_tenant *tena
         hg_ticketline_move(line, now_us);
 }
 
-/* It gives one back, which it has had for service_us. `answered`: by the store; else all that is
-   known is that the service takes no less. */
-static HG_ALWAYS_INLINE void hg_ticketline_give(struct hg_ticketline *line,
-                                                struct hg_ticketline_tenant *tenant,
-                                                uint64_t service_us, bool answered, uint64_t now_us)
+/* What its requests take: service_us. While nobody waits, a sample of them tells enough.
+   `answered`: by the store; else all that is known is that the service takes no less. */
+static inline void hg_ticketline_learn(struct hg_ticketline_tenant *tenant, uint64_t service_us,
+                                       bool answered)
+{
+    if (HG_LIKELY(answered) || service_us > tenant->mean_16us / 16)
+        tenant->mean_16us = hg_ticketline_mean(tenant->mean_16us, service_us);
+}
+
+/* It gives one back, which it has had for service_us, and was told of that before. */
+static HG_ALWAYS_INLINE void hg_ticketline_return(struct hg_ticketline *line,
+                                                  struct hg_ticketline_tenant *tenant,
+                                                  uint64_t service_us, bool answered,
+                                                  uint64_t now_us)
 {
     assert(tenant->out > 0);
     hg_ticketline_charge(line, tenant, now_us);
-    if (HG_LIKELY(answered) || service_us > tenant->mean_16us / 16)
-        tenant->mean_16us = hg_ticketline_mean(tenant->mean_16us, service_us);
     line->out--;
     if (--tenant->out == 0) {
         line->starved += tenant->count > 0;
@@ -291,6 +298,15 @@ static HG_ALWAYS_INLINE void hg_ticketline_give(struct hg_ticketline *line,
         hg_ticketline_given(line, tenant, service_us, answered, now_us);
     if (HG_LIKELY(answered))
         line->finished_us = now_us;
+}
+
+/* Both. */
+static inline void hg_ticketline_give(struct hg_ticketline *line,
+                                      struct hg_ticketline_tenant *tenant, uint64_t service_us,
+                                      bool answered, uint64_t now_us)
+{
+    hg_ticketline_learn(tenant, service_us, answered);
+    hg_ticketline_return(line, tenant, service_us, answered, now_us);
 }
 
 /* ---- windows ---- */

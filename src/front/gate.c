@@ -74,6 +74,16 @@ static HG_ALWAYS_INLINE void begin(struct hg_gate_pass *pass, struct hg_gate_lin
     hg_keyshare_begin(&in->keys, &pass->key, key, pass->ticket_us);
 }
 
+/* It was charged to its tenant. */
+static void leave_ingress(struct hg_request *request, bool answered)
+{
+    struct hg_gate_line *in = request->session->worker->ingress;
+    uint64_t now_us = in->worker->loop.now_us;
+    hg_ticketline_give(&in->line, &request->lane->ingress, now_us - request->pass.ingress_us,
+                       answered, now_us);
+    hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
+}
+
 /* What few requests have. */
 static void leave_rest(struct hg_request *request, uint8_t tickets)
 {
@@ -87,11 +97,10 @@ static void leave_rest(struct hg_request *request, uint8_t tickets)
 
 /* The same while some classes are long, or new, or are held back. */
 static void note_mix(const struct hg_gate_pass *pass, struct hg_gate_line *in, uint32_t usual_us,
-                     uint32_t work_us, uint64_t held_us)
+                     uint64_t held_us)
 {
     struct hg_gate_worker *of = HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally);
     uint64_t now_us = in->worker->loop.now_us;
-    hg_counter_add(&of->work_squares, ((uint64_t)work_us * work_us) >> 8);
     in->line.windows.over_us = hg_linework_over_us(&in->work, now_us);
     if (!pass->place->is_short)
         return;
@@ -106,19 +115,39 @@ static void note_mix(const struct hg_gate_pass *pass, struct hg_gate_line *in, u
     }
 }
 
-/* An answered request, of a key that takes no longer than others. */
-static HG_ALWAYS_INLINE void note_work(const struct hg_gate_pass *pass, struct hg_gate_line *in,
-                                       uint64_t held_us)
+/* What an answered request, of a key that takes no longer than others, tells of its class: the work
+   that it was. */
+static uint32_t learn(const struct hg_gate_pass *pass, struct hg_gate_line *in, uint64_t held_us)
 {
-    struct hg_gate_worker *of = HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally);
     struct hg_workclass *class = hg_gate_work_of(pass->place);
     uint32_t usual_us = class->usual_us;
     uint32_t work_us = hg_linework_note(&in->work, class, held_us, in->line.count > 0,
                                         in->worker->loop.now_us, &pass->place->is_short);
+    if (in->work.has_new || in->work.has_long || in->line.held > 0)
+        note_mix(pass, in, usual_us, held_us);
+    return work_us;
+}
+
+/* Does each answer tell something? While nobody waits, and all classes are known, a sample tells
+   enough. */
+static HG_ALWAYS_INLINE bool is_busy(const struct hg_gate_pass *pass, const struct hg_gate_line *in)
+{
+    return HG_UNLIKELY((in->line.count | in->line.held) > 0) || HG_UNLIKELY(in->work.has_new) ||
+           HG_UNLIKELY(hg_gate_work_of(pass->place)->usual_us == 0);
+}
+
+/* An answered request, of a key that takes no longer than others. */
+static HG_ALWAYS_INLINE void note_work(const struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                       uint64_t held_us, bool learns)
+{
+    struct hg_gate_worker *of = HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally);
+    uint32_t work_us =
+        HG_UNLIKELY(learns) ? learn(pass, in, held_us) : hg_gate_work_of(pass->place)->usual_us;
+    in->work.done_us += work_us;
     hg_counter_add(&of->worked_us, held_us);
     hg_counter_add(&of->work_us, work_us);
-    if (HG_UNLIKELY(in->work.has_new || in->work.has_long || in->line.held > 0))
-        note_mix(pass, in, usual_us, work_us, held_us);
+    if (HG_UNLIKELY(in->work.has_new | in->work.has_long))
+        hg_counter_add(&of->work_squares, ((uint64_t)work_us * work_us) >> 8);
 }
 
 /* Gives the execution ticket back. */
@@ -136,16 +165,21 @@ static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
         note_delinquent(of_tenant, held_us - slow_us);
     }
     struct hg_keyshare_key *key = pass->key.key;
+    bool sampled = false, learns = true;
     if (HG_LIKELY(answered)) {
         in->answered_us = worker->loop.now_us;
+        sampled = hg_keyshare_counts_as_sample(hg_gate_usual_of(pass->place), worker->loop.now_us);
+        learns = sampled || is_busy(pass, in);
         if (HG_LIKELY(key == NULL || !key->is_unproven))
-            note_work(pass, in, held_us);
+            note_work(pass, in, held_us, learns);
     }
-    hg_keyshare_end(&in->keys, &pass->key, answered, worker->loop.now_us);
+    hg_keyshare_end(&in->keys, &pass->key, answered, sampled, worker->loop.now_us);
     pass->run.prev->next = pass->run.next; /* it is appended anew, if ever */
     pass->run.next->prev = pass->run.prev;
     pass->gate = NULL;
-    hg_ticketline_give(&in->line, pass->place, held_us, answered, worker->loop.now_us);
+    if (HG_UNLIKELY(learns))
+        hg_ticketline_learn(pass->place, held_us, answered);
+    hg_ticketline_return(&in->line, pass->place, held_us, answered, worker->loop.now_us);
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     if (HG_UNLIKELY(key != NULL && key->waiting > 0))
         hg_gate_release(in, key);
@@ -168,12 +202,11 @@ void hg_gate_leave(struct hg_request *request, bool answered)
         give_back(pass, answered);
     if (HG_LIKELY(tickets & HG_TICKETS_INGRESS)) {
         struct hg_gate_line *in = worker->ingress;
-        uint64_t now_us = worker->loop.now_us;
         hg_counter_add(&in->tally->answered, 1);
-        if (HG_UNLIKELY(!(tickets & HG_TICKETS_AMPLE)))
-            hg_ticketline_give(&in->line, &request->lane->ingress, now_us - pass->ingress_us,
-                               answered, now_us);
-        hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
+        if (HG_LIKELY(tickets & HG_TICKETS_PURSE))
+            hg_gate_wake(in, hg_ticket_purse_put(&in->holder->ticket, hg_gate_purse_of(in)));
+        else
+            leave_ingress(request, answered);
     }
     if (HG_UNLIKELY((tickets & HG_TICKETS_EXEMPT) || request->in_backlog != NULL))
         leave_rest(request, tickets);
@@ -335,6 +368,8 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         if (verdict == HG_KEYSHARE_REFUSE)
             return HG_GATE_REFUSED;
     }
+    if (!of_server && hg_gate_try_purse(pass, in))
+        return HG_GATE_TAKEN;
     bool has_room = hg_ticketline_has_room(&in->line, place);
     if (in->line.count == 0 && has_room && hg_ticket_try(&in->holder->ticket)) {
         have(pass, in, place, key);
@@ -462,13 +497,11 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
     struct hg_instance *instance = instance_of(worker, bucket);
     struct hg_gate_part *part =
         HG_LIKELY(instance != NULL) ? part_of(instance, server_of(instance, at)) : NULL;
-    if (HG_UNLIKELY(part == NULL || ingress->line.count > 0 ||
-                    !hg_ticket_try(&ingress->holder->ticket)))
+    if (HG_UNLIKELY(part == NULL || !hg_gate_try_purse(pass, ingress)))
         return enter_slow(session, request, at, ret_waits);
     struct hg_gate_line *in = &part->lines[kinds[at->op]];
     __asm__("" : "+r"(in)); /* else its address is computed anew a dozen times */
     struct hg_ticketline_tenant *place = hg_gate_place_of(in, request->lane);
-    hg_gate_have_ingress(pass, ingress);
     if (HG_UNLIKELY(place == NULL))
         return enter_slow(session, request, at, ret_waits);
     set_key(pass, place, bucket, at);

@@ -73,10 +73,23 @@ static inline void hg_gate_have_ingress(struct hg_gate_pass *pass, struct hg_gat
     pass->tickets |= HG_TICKETS_INGRESS;
     pass->ingress_us = in->worker->loop.now_us;
     hg_counter_add(&in->tally->started, 1);
-    if (HG_LIKELY(hg_ticket_is_ample(&in->holder->ticket)) && HG_LIKELY(in->line.count == 0))
-        pass->tickets |= HG_TICKETS_AMPLE;
-    else
-        hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
+    hg_ticketline_take(&in->line, &pass->request->lane->ingress, pass->ingress_us);
+}
+
+static inline struct hg_ticket_purse *hg_gate_purse_of(const struct hg_gate_line *in)
+{
+    return &HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally)->purse;
+}
+
+/* An ingress ticket, if there are plenty and nobody waits for one: no tenant is charged for it. */
+HG_MUST_USE static inline bool hg_gate_try_purse(struct hg_gate_pass *pass, struct hg_gate_line *in)
+{
+    if (HG_UNLIKELY(in->line.count > 0) ||
+        HG_UNLIKELY(!hg_ticket_purse_try(&in->holder->ticket, hg_gate_purse_of(in))))
+        return false;
+    pass->tickets |= HG_TICKETS_INGRESS | HG_TICKETS_PURSE;
+    hg_counter_add(&in->tally->started, 1);
+    return true;
 }
 
 static HG_ALWAYS_INLINE void hg_gate_have_execution(struct hg_gate_pass *pass,

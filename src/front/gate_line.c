@@ -87,7 +87,7 @@ static void count_canceled(struct hg_gate_line *in, const struct hg_gate_pass *p
 static void disengage(struct hg_gate_line *in, struct hg_gate_pass *pass)
 {
     if (in->part != NULL && pass->key.is_engaged)
-        hg_keyshare_end(&in->keys, &pass->key, false, in->worker->loop.now_us);
+        hg_keyshare_end(&in->keys, &pass->key, false, false, in->worker->loop.now_us);
 }
 
 /* It is out of the line and has a ticket: it goes on. */
@@ -255,6 +255,8 @@ void hg_gate_publish_line(struct hg_gate_line *in)
     if (in->part != NULL) {
         hg_gate_tick_keys(in);
         tick_windows(in);
+    } else {
+        hg_gate_wake(in, hg_ticket_purse_spill(&in->holder->ticket, &shown->purse, false));
     }
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);

@@ -20,7 +20,7 @@ struct hg_request;
 #define HG_TICKETS_READ    2u
 #define HG_TICKETS_WRITE   4u
 #define HG_TICKETS_EXEMPT  8u  /* needs none */
-#define HG_TICKETS_AMPLE   16u /* its ingress ticket was one of many: no tenant is charged for it */
+#define HG_TICKETS_PURSE   16u /* its ingress ticket is one of plenty, from the worker's purse */
 #define HG_TICKETS_EXECUTE (HG_TICKETS_READ | HG_TICKETS_WRITE)
 
 /* What becomes of one that waited in line. */

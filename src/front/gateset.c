@@ -308,7 +308,7 @@ static void add(struct hg_gateset_sum *sum, struct hg_gate_holder *holder, bool 
     /* One look at the word, so that size and out fit together. */
     uint64_t word = hg_ticket_word(&holder->ticket);
     sum->size += is_idle ? 0 : (int64_t)(word >> 32);
-    sum->out += (int64_t)(uint32_t)word;
+    sum->out += (int64_t)(uint32_t)word - hg_gate_holder_kept(holder);
     sum->waiting += atomic_load_explicit(&holder->waiting, memory_order_relaxed);
     sum->stranded += atomic_load_explicit(&holder->stranded, memory_order_relaxed);
     for (unsigned w = 0; w < holder->worker_count; w++)

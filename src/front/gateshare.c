@@ -108,6 +108,14 @@ void hg_gate_tally_add(const struct hg_gate_tally *tally, uint64_t sums[HG_GATE_
     }
 }
 
+int64_t hg_gate_holder_kept(const struct hg_gate_holder *holder)
+{
+    int64_t kept = 0;
+    for (unsigned w = 0; w < holder->worker_count; w++)
+        kept += hg_ticket_kept(&holder->workers[w].purse);
+    return kept;
+}
+
 void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS])
 {
     memset(sums, 0, HG_GATE_STATS * sizeof *sums);

@@ -34,6 +34,7 @@ enum { HG_GATE_STATS = sizeof(struct hg_gate_tally) / sizeof(hg_counter) };
 /* A worker's part of a holder. */
 struct hg_gate_worker {
     struct hg_gate_tally tally;
+    struct hg_ticket_purse purse; /* ingress only */
     hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
     hg_counter overloaded;   /* 1: some tenant floods its line */
     hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
@@ -109,6 +110,8 @@ HG_MUST_USE struct hg_gateshare *hg_gateshare_new(const char *server, unsigned w
 /* NULL is allowed. */
 void hg_gateshare_free(struct hg_gateshare *share);
 
+/* Of the tickets out, those that nobody has: in the workers' purses. Any thread. */
+int64_t hg_gate_holder_kept(const struct hg_gate_holder *holder);
 /* Adds the tallies of all workers; any thread. */
 void hg_gate_holder_sum(const struct hg_gate_holder *holder, uint64_t sums[HG_GATE_STATS]);
 /* Adds one tally to sums; any thread. The largest of maxima. */

@@ -25,7 +25,8 @@ static inline struct hg_gate_holder *gate_holder(struct stage *stage, enum hg_ga
 
 static inline int64_t gate_out(struct stage *stage, enum hg_gate_place place)
 {
-    return hg_ticket_out(&gate_holder(stage, place)->ticket);
+    struct hg_gate_holder *holder = gate_holder(stage, place);
+    return hg_ticket_out(&holder->ticket) - hg_gate_holder_kept(holder);
 }
 
 static inline int64_t gate_waiting(struct stage *stage, enum hg_gate_place place)
@@ -86,7 +87,7 @@ static inline void gate_check(struct stage *stage)
 {
     for (enum hg_gate_place place = HG_GATE_INGRESS; place < HG_GATE_PLACES; place++) {
         struct hg_gate_holder *holder = gate_holder(stage, place);
-        assert_int_equal(hg_ticket_out(&holder->ticket), 0);
+        assert_int_equal(gate_out(stage, place), 0);
         assert_int_equal(atomic_load(&holder->waiting), 0);
         assert_int_equal(atomic_load(&holder->stranded), 0);
         assert_int_equal(atomic_load(&holder->held), 0);

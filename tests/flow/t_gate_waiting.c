@@ -43,31 +43,61 @@ static void test_holds_up_what_is_behind(void **state)
     gate_close(&s);
 }
 
-/* No tenant is charged for an ingress ticket while half of them are there, so that it costs less;
-   nor is one given back that was not charged. */
-static void test_ample_ingress_tickets_are_not_charged(void **state)
+/* While there are plenty of ingress tickets, they come from the worker's purse, and no tenant is
+   charged for them. When there are no longer plenty, what is in the purse goes back. */
+static void test_ingress_tickets_of_plenty_are_not_charged(void **state)
 {
     (void)state;
     struct scene s;
     struct client other;
     gate_start(&s);
     const struct hg_lane *lane = &stage_find(&s.stage, "default")->lanes[0];
-    gate_resize(&s.stage, HG_GATE_INGRESS, 3);
+    struct hg_gate_holder *ingress = gate_holder(&s.stage, HG_GATE_INGRESS);
     client_ask(&s.client, HG_OPCODE_GET, "a", 1);
     stage_run(&s.stage);
     assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 1);
+    assert_int_equal(hg_ticket_out(&ingress->ticket), HG_TICKET_LOT);
     assert_int_equal(lane->ingress.out, 0);
-    gate_connect(&s.stage, 0, &other);
+    gate_connect(&s.stage, 0, &other); // its handshake takes one from the purse, and puts it back
+    gate_resize(&s.stage, HG_GATE_INGRESS, 2);
+    hg_gates_publish(&s.stage.workers[0]);
+    assert_int_equal(hg_ticket_out(&ingress->ticket), 1);
     client_ask(&other, HG_OPCODE_GET, "b", 2);
     stage_run(&s.stage);
     assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 2);
     assert_int_equal(lane->ingress.out, 1);
-    gate_resize(&s.stage, HG_GATE_INGRESS, 100);
+    gate_resize(&s.stage, HG_GATE_INGRESS, 1000000);
     fakestore_obey_all(s.store);
     scene_expect(&s, HG_OPCODE_GET, 0, 1);
     stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 2);
     assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 0);
+    assert_int_equal(hg_ticket_out(&ingress->ticket), 1); // of the first, in the purse
     assert_int_equal(lane->ingress.out, 0);
+    client_close(&other);
+    gate_close(&s);
+}
+
+/* Who waits when there are no longer plenty gets what was in the purse. */
+static void test_a_purse_goes_to_who_waits(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client other;
+    gate_start(&s);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 1);
+    stage_run(&s.stage);
+    gate_resize(&s.stage, HG_GATE_INGRESS, 2);
+    gate_connect(&s.stage, 0, &other);
+    client_ask(&other, HG_OPCODE_GET, "b", 2);
+    stage_run(&s.stage);
+    assert_int_equal(gate_waiting(&s.stage, HG_GATE_INGRESS), 1);
+    hg_gates_publish(&s.stage.workers[0]);
+    stage_run(&s.stage);
+    assert_int_equal(gate_waiting(&s.stage, HG_GATE_INGRESS), 0);
+    assert_int_equal(gate_out(&s.stage, HG_GATE_INGRESS), 2);
+    fakestore_obey_all(s.store);
+    scene_expect(&s, HG_OPCODE_GET, 0, 1);
+    stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 2);
     client_close(&other);
     gate_close(&s);
 }
@@ -309,7 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_holds_up_what_is_behind),
         cmocka_unit_test(test_ingress_first),
-        cmocka_unit_test(test_ample_ingress_tickets_are_not_charged),
+        cmocka_unit_test(test_ingress_tickets_of_plenty_are_not_charged),
+        cmocka_unit_test(test_a_purse_goes_to_who_waits),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_queue_bound),
         cmocka_unit_test(test_deadline),

@@ -263,6 +263,7 @@ static void note_work(struct sim *sim, uint32_t tenant, uint64_t service_us)
     uint32_t work_us = hg_linework_note(&sim->work, class, service_us, sim->line.count > 0,
                                         sim->now_us, &is_short);
     sim->tenants[tenant].is_short = is_short;
+    sim->work.done_us += work_us;
     sim->work_us += work_us;
     sim->squares += (double)work_us * work_us;
     sim->short_count += is_short && sim->work.has_long;

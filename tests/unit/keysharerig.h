@@ -231,7 +231,7 @@ static inline void have_turn(struct job *job)
         start(job);
         return;
     }
-    hg_keyshare_end(&ks, &job->part, false, now_us);
+    hg_keyshare_end(&ks, &job->part, false, false, now_us);
     park(job, key);
 }
 
@@ -262,7 +262,8 @@ static inline void release(struct hg_keyshare_key *key)
 static inline void end(struct job *job, bool answered)
 {
     struct hg_keyshare_key *key = job->part.key;
-    hg_keyshare_end(&ks, &job->part, answered, now_us);
+    hg_keyshare_end(&ks, &job->part, answered,
+                    answered && hg_keyshare_counts_as_sample(job->part.of, now_us), now_us);
     job->state = JOB_DONE;
     if (answered)
         answered_us = now_us;

@@ -210,7 +210,7 @@ static void finish(void)
             hg_keyshare_strand(&ks, id_at(at), -1, now_us);
     for (uint32_t i = 0; i < live_count; i++)
         if (live[i]->state != JOB_PARKED) {
-            hg_keyshare_end(&ks, &live[i]->part, false, now_us);
+            hg_keyshare_end(&ks, &live[i]->part, false, false, now_us);
             live[i]->state = JOB_DONE;
         }
     forget_done();
@@ -226,7 +226,7 @@ static void finish(void)
         have_turn(job);
         assert_int_equal(job->state, JOB_RUNS);
         now_us += 30 * MS; // no answer proves it
-        hg_keyshare_end(&ks, &job->part, true, now_us);
+        hg_keyshare_end(&ks, &job->part, true, true, now_us);
         job->state = JOB_DONE;
         forget_done();
         check();

@@ -16,7 +16,7 @@ static void test_the_oldest_goes_first(void **state)
     struct job *first = burst(1, 20);
     assert_counts(1, 2, 18);
     assert_null(next_of(record(1)));
-    hg_keyshare_end(&ks, &first->part, true, now_us); // fast
+    hg_keyshare_end(&ks, &first->part, true, true, now_us); // fast
     for (uint32_t i = 2; i < 20; i++) {
         assert_ptr_equal(next_of(record(1)), &first[i].part);
         assert_ptr_equal(next_of(record(1)), &first[i].part); // it is parked until it is let go

@@ -125,7 +125,7 @@ static void test_records_in_use_stay(void **state)
     burst(2, 3);
     while (count_in(2, JOB_RUNS) > 0) { // one waits
         struct job *job = oldest_in(2, JOB_RUNS);
-        hg_keyshare_end(&ks, &job->part, true, now_us);
+        hg_keyshare_end(&ks, &job->part, true, true, now_us);
         job->state = JOB_DONE;
     }
     strand(3, 1);

@@ -30,7 +30,7 @@ static bool note(struct hg_workclass *class, uint32_t n, uint64_t service_us)
     bool is_short = false;
     for (uint32_t i = 0; i < n; i++) {
         now_us += 1 * MS;
-        (void)hg_linework_note(&line, class, service_us, false, now_us, &is_short);
+        line.done_us += hg_linework_note(&line, class, service_us, false, now_us, &is_short);
         if (i % 5 == 0)
             hg_linework_tick(&line, now_us);
     }
@@ -221,7 +221,7 @@ static void test_what_the_store_does_at_a_time(void **state)
     for (uint32_t i = 0; i < 300; i++) {
         now_us += 10 * MS;
         for (uint32_t n = 0; n < 3; n++)
-            (void)hg_linework_note(&line, &fast, 20 * MS, false, now_us, &is_short);
+            line.done_us += hg_linework_note(&line, &fast, 20 * MS, false, now_us, &is_short);
         hg_linework_tick(&line, now_us);
     }
     assert_true(line.slots > 5.9 && line.slots < 6.1);
