@@ -8,6 +8,9 @@
 // much. So of a class that is not known yet that much of a service is no work, but waiting. A class
 // that has had less than eight answers counts as long, and is new.
 //
+// Each worker has a line of its own for a server. What its classes are is told to the others: so a
+// worker that has long requests only knows that they are long, and that short ones wait.
+//
 // Pure; belongs to its worker's thread.
 #ifndef HG_CORE_LINEWORK_H
 #define HG_CORE_LINEWORK_H
@@ -16,13 +19,22 @@
 
 #define HG_LINEWORK_OVER_US 2000 /* what short requests may take longer than usual in any case */
 
+/* Of one line, or of several; as of the last second. */
+struct hg_linework_classes {
+    uint32_t shortest_us; /* usual service; UINT32_MAX: none is known */
+    uint32_t over_us;     /* by which short requests take longer, see hg_linework_over_us */
+    bool has_new;         /* was one answered of a class that is not known, */
+    bool has_long;        /* or of one that is long? */
+};
+
 struct hg_linework {
-    uint32_t shortest_us, shortest_next_us; /* usual services: of this second and the one before,
-                                               and of this one; UINT32_MAX: none is known */
-    bool has_new, has_new_next;             /* likewise: was one answered of a class that is not
-                                               known, */
-    bool has_long, has_long_next;           /* or of one that is long? */
-    uint64_t second_us;                     /* when this second began */
+    uint32_t shortest_us;           /* of all workers, */
+    bool has_new, has_long;         /* likewise */
+    uint32_t shortest_next_us;      /* this line's, in this second */
+    struct hg_linework_classes own; /* in this one and the one before; over_us is not used */
+    bool has_new_next, has_long_next;
+    struct hg_linework_classes elsewhere;
+    uint64_t second_us; /* when this second began */
     uint32_t over_us;   /* by which the last sixteen or so of short ones took longer than usual */
     uint32_t usual_us;  /* of the last one of these */
     uint32_t slower_us; /* that much of over_us is no queue: they have become slower */
@@ -41,8 +53,20 @@ bool hg_linework_explains(const struct hg_linework *of, uint32_t out);
    tenth less each second, lest it be wrong for ever. */
 void hg_linework_forgive(struct hg_linework *of);
 /* By how much short requests take longer than usual, if that is a third of it and 2 ms, and there
-   are others; else 0. As of the last second. */
+   are others; else 0. As of the last second, on any worker. */
 uint32_t hg_linework_over_us(const struct hg_linework *of, uint64_t now_us);
+
+/* ---- several workers ---- */
+
+/* Of none. */
+#define HG_LINEWORK_NO_CLASSES ((struct hg_linework_classes){.shortest_us = UINT32_MAX})
+
+/* What other workers are to know of this line. */
+struct hg_linework_classes hg_linework_tell(const struct hg_linework *of, uint64_t now_us);
+/* Adds the classes of one line to those of others. */
+void hg_linework_add(struct hg_linework_classes *sum, const struct hg_linework_classes *line);
+/* What other workers tell, all together. */
+void hg_linework_hear(struct hg_linework *of, const struct hg_linework_classes *others);
 
 /* Is it usual for a short class, or hardly longer? */
 static inline bool hg_linework_is_in_time(const struct hg_linework *of, uint32_t usual_us,

@@ -44,12 +44,13 @@
 // while some are held back the window grows by one, to twice what it has and two, so it doubles
 // each service. And each eight answers to short requests, sent since then, that come in the usual
 // time prove that the store has room: the window grows by half. It is halved for each second
-// without a ticket. It does not bind a tenant that nobody else was active beside, for a second.
-// When short requests wait in the store, the windows of tenants of long ones are cut by what of
-// these waits there, by Little's law, to their part of what the store does at least; beyond that
-// size they grow by one a second, for ten seconds. If that does not help in three services,
-// nobody's requests are to blame: the window is what it was, may be twice that, and so much more
-// each second, and the caller is told that short requests have become slower.
+// without a ticket. It does not bind a tenant that nobody else was active beside, on any worker
+// (the caller tells), for a second. When short requests wait in the store, the windows of tenants
+// of long ones are cut by what of these waits there, by Little's law, to their part of what the
+// store does at least; beyond that size they grow by one a second, for ten seconds. If that does
+// not help in three services, nobody's requests are to blame: the window is what it was, may be
+// twice that, and so much more each second, and the caller is told that short requests have become
+// slower.
 //
 // The mean is an average over sixteen services. One of more than 300 ms and four means counts as a
 // quarter more than the mean, lest the few requests that were under way in a stall make all look
@@ -96,6 +97,7 @@ struct hg_ticketline_tenant {
     uint32_t count;     /* its waiters */
     uint32_t mean_16us; /* mean service in sixteenths of a microsecond; 0: no answer yet */
     uint32_t granted;   /* tickets since rated_us */
+    uint64_t id;        /* the caller's: tells it from all others, of any worker; 0: nobody asks */
     uint32_t window;    /* of the line, in which it was active, */
     bool was_active;    /* and was it in the one before that? */
     uint32_t limit;     /* tickets that it may have; UINT32_MAX: all */
@@ -144,6 +146,7 @@ struct hg_ticketline_windows {
     uint32_t least;   /* of a tenant at first; 0: there are none */
     uint32_t part;    /* of one whose window is cut, at least */
     uint32_t over_us; /* by which short requests take longer than usual; 0: not to speak of */
+    bool has_others;  /* other tenants than the line's only one are active on other workers */
     bool no_queue;    /* hardly more tickets are out than the store does at a time */
     bool vain;        /* set here: for another reason than that long ones are in their way */
 };
@@ -167,6 +170,8 @@ struct hg_ticketline {
     uint32_t proofs;          /* of which there have been so many since */
     uint32_t seen;            /* tenants that were active in this window, */
     uint32_t seen_before;     /* in the one before */
+    uint64_t sole;            /* id of the only one of these; 0: there is none, */
+    uint64_t sole_before;     /* HG_TICKETLINE_SEVERAL: there are more */
     uint32_t fresh;           /* the last window in which one was that had no answer yet, */
     uint32_t fresh_count;     /* and how many were, in that */
     uint32_t mean_16us;       /* mean service while somebody waits, as in a tenant */
@@ -385,6 +390,10 @@ static inline bool hg_ticketline_is_flooded(const struct hg_ticketline *line, ui
 /* The tenant's tag: the lowest has the next turn. */
 uint64_t hg_ticketline_tag_us(const struct hg_ticketline *line,
                               const struct hg_ticketline_tenant *tenant, uint64_t now_us);
+#define HG_TICKETLINE_SEVERAL UINT64_MAX
+/* The id of the only active tenant; 0: none is; HG_TICKETLINE_SEVERAL: more than one. As of the
+   last second or two. */
+uint64_t hg_ticketline_sole(const struct hg_ticketline *line);
 /* Active tenants, at least 1; as of the last second. */
 uint32_t hg_ticketline_active(const struct hg_ticketline *line);
 

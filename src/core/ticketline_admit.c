@@ -24,10 +24,26 @@ void hg_ticketline_move_active(struct hg_ticketline *line, uint64_t now_us)
     uint64_t elapsed_us = hg_ticketline_since(now_us, line->active_us);
     if (elapsed_us < HG_TICKETLINE_ACTIVE_US)
         return;
-    line->seen_before = elapsed_us < 2 * HG_TICKETLINE_ACTIVE_US ? line->seen : 0;
+    bool next = elapsed_us < 2 * HG_TICKETLINE_ACTIVE_US;
+    line->seen_before = next ? line->seen : 0;
+    line->sole_before = next ? line->sole : 0;
     line->seen = 0;
+    line->sole = 0;
     line->window++;
     line->active_us = now_us;
+}
+
+/* The only one of two; 0: there is none. */
+static uint64_t one_of(uint64_t a, uint64_t b)
+{
+    if (a == 0 || a == b)
+        return b;
+    return b == 0 ? a : HG_TICKETLINE_SEVERAL;
+}
+
+uint64_t hg_ticketline_sole(const struct hg_ticketline *line)
+{
+    return one_of(line->sole, line->sole_before);
 }
 
 void hg_ticketline_see(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant)
@@ -37,6 +53,7 @@ void hg_ticketline_see(struct hg_ticketline *line, struct hg_ticketline_tenant *
     tenant->was_active = tenant->window + 1 == line->window;
     tenant->window = line->window;
     line->seen++;
+    line->sole = one_of(line->sole, tenant->id);
     if (tenant->mean_16us != 0)
         return;
     line->fresh_count = line->fresh == line->window ? line->fresh_count + 1 : 1;

@@ -16,7 +16,7 @@
 /* For a second at least. In the first one of a line nobody knows who else will come. */
 static bool is_alone(const struct hg_ticketline *line, const struct hg_ticketline_tenant *tenant)
 {
-    return line->window > 2 && !hg_ticketline_has_others(line, tenant);
+    return line->window > 2 && !line->windows.has_others && !hg_ticketline_has_others(line, tenant);
 }
 
 void hg_ticketline_hold_back(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,

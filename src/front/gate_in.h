@@ -57,6 +57,14 @@ void hg_gate_release(struct hg_gate_line *in, struct hg_keyshare_key *key);
 /* While somebody waits, and every 50 ms: what the shares are, and who may go on. */
 void hg_gate_tick_keys(struct hg_gate_line *in);
 
+/* ---- windows (gate_window.c) ---- */
+
+/* While somebody waits, and every 50 ms: what the windows are, and what other workers know of the
+   line's tenants. */
+void hg_gate_tick_windows(struct hg_gate_line *in);
+/* The worker has no line any more: others are not to go by what it has told. */
+void hg_gate_tell_nothing(struct hg_gate_line *in);
+
 /* ---- tickets (gate.c) ---- */
 
 /* The ticket as stores know it: its kind, and the key that it was given to. */

@@ -229,32 +229,12 @@ void hg_gates_serve(struct hg_worker *worker)
     }
 }
 
-static void tick_windows(struct hg_gate_line *in)
-{
-    struct hg_ticketline_windows *windows = &in->line.windows;
-    unsigned least = atomic_load_explicit(&in->holder->tenant_window, memory_order_relaxed);
-    unsigned part = least / in->holder->worker_count;
-    if (windows->vain)
-        hg_linework_forgive(&in->work);
-    windows->vain = false;
-    hg_linework_tick(&in->work, in->worker->loop.now_us);
-    windows->least = least == 0 || part > 0 ? part : 1;
-    windows->no_queue = hg_linework_explains(&in->work, in->line.out);
-    windows->part = (uint32_t)(in->work.slots / hg_ticketline_active(&in->line));
-    windows->over_us = hg_linework_over_us(&in->work, in->worker->loop.now_us);
-    hg_counter_set(&in->holder->workers[in->worker->index].mix,
-                   in->work.has_long ? HG_PROBE_MIXED
-                   : hg_ticketline_holds_unknown(&in->line, in->worker->loop.now_us)
-                       ? HG_PROBE_FRESH
-                       : HG_PROBE_ALIKE);
-}
-
 void hg_gate_publish_line(struct hg_gate_line *in)
 {
     struct hg_gate_worker *shown = &in->holder->workers[in->worker->index];
     if (in->part != NULL) {
         hg_gate_tick_keys(in);
-        tick_windows(in);
+        hg_gate_tick_windows(in);
     } else {
         hg_gate_wake(in, hg_ticket_purse_spill(&in->holder->ticket, &shown->purse, false));
     }

@@ -25,8 +25,10 @@ static struct hg_gate_part *find_part(struct hg_gate *gate, const struct hg_gate
 static void free_part(struct hg_gate_part *part)
 {
     hg_list_remove(&part->node);
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
+        hg_gate_tell_nothing(&part->lines[kind]);
         hg_gate_line_fini(&part->lines[kind]);
+    }
     hg_gateset_give(part->gate->set, part->share);
     free(part);
 }
@@ -73,6 +75,7 @@ struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gat
     /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
         hg_ticketline_tenant_init(&cell->seats[kind].queue);
+        cell->seats[kind].queue.id = (uintptr_t)lane->bucket;
         cell->seats[kind].usual = (struct hg_keyshare_tenant){0};
         cell->seats[kind].work = (struct hg_workclass){0};
     }

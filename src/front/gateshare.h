@@ -35,11 +35,11 @@ enum { HG_GATE_STATS = sizeof(struct hg_gate_tally) / sizeof(hg_counter) };
 struct hg_gate_worker {
     struct hg_gate_tally tally;
     struct hg_ticket_purse purse; /* ingress only */
-    hg_counter queue_min_us; /* smallest time in line lately; 0: somebody need not wait */
-    hg_counter overloaded;   /* 1: some tenant floods its line */
-    hg_counter oldest_us;    /* when the oldest request with a ticket took it; 0: there is none */
-    hg_counter usual_us;     /* median of what requests take there; 0: not known */
-    hg_counter answered_us;  /* when one was last answered */
+    hg_counter queue_min_us;      /* smallest time in line lately; 0: somebody need not wait */
+    hg_counter overloaded;        /* 1: some tenant floods its line */
+    hg_counter oldest_us;   /* when the oldest request with a ticket took it; 0: there is none */
+    hg_counter usual_us;    /* median of what requests take there; 0: not known */
+    hg_counter answered_us; /* when one was last answered */
     /* Answered requests but those for keys that take unusually long (core/keyshare): what they
        took, what work they were (core/workclass), in us, and the sum of its squares, in 256 us²
        (modulo 2^64, as all of these). */
@@ -47,6 +47,9 @@ struct hg_gate_worker {
     hg_counter short_count, short_us; /* as in hg_probe_holder_seen */
     hg_counter unproven_out;          /* tickets that such keys have */
     hg_counter mix;                   /* enum hg_probe_mix */
+    hg_counter sole;                  /* hg_ticketline_sole of its line */
+    hg_counter shortest_us, over_us;  /* of its classes (hg_linework_classes), */
+    hg_counter has_new, has_long;     /* likewise, 0 or 1 */
     hg_counter width;               /* see hg_store_ops.width; of both kinds together, in the one of
                                        reads */
     struct hg_keyshare_counts keys; /* requests with a ticket, or in line for one, by key */

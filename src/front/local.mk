@@ -34,6 +34,7 @@ libfront_a_SOURCES += src/front/gate_key.c
 libfront_a_SOURCES += src/front/gate_line.c
 libfront_a_SOURCES += src/front/gate_part.c
 libfront_a_SOURCES += src/front/gate_refuse.c
+libfront_a_SOURCES += src/front/gate_window.c
 libfront_a_SOURCES += src/front/gatepass.h
 libfront_a_SOURCES += src/front/gateset.c
 libfront_a_SOURCES += src/front/gateset.h

@@ -10,13 +10,16 @@ struct crowd {
     struct client other;          /* of another */
 };
 
-static void start(struct crowd *c)
+/* `worker`: of the crowd; the other's is the first. */
+static void start_on(struct crowd *c, unsigned worker)
 {
-    gate_start(&c->s);
+    stage_init(&c->s.stage, worker + 1);
+    atomic_store(&stage_find(&c->s.stage, "default")->ticket_mode, HG_MODE_ENFORCE);
+    gate_open(&c->s);
     gate_bucket(&c->s.stage, "other");
     stage_publish(&c->s.stage);
     for (unsigned i = 0; i < CROWD; i++)
-        gate_connect(&c->s.stage, 0, &c->clients[i]);
+        gate_connect(&c->s.stage, worker, &c->clients[i]);
     gate_connect(&c->s.stage, 0, &c->other);
     client_ask(&c->other, HG_OPCODE_SELECT_BUCKET, "other", 1);
     stage_expect(&c->s.stage, &c->other, HG_OPCODE_SELECT_BUCKET, 0, 1);
@@ -28,6 +31,11 @@ static void start(struct crowd *c)
     struct hg_gate_holder *holder = gate_holder(&c->s.stage, HG_GATE_READ);
     atomic_store(&holder->tenant_window, 2 * holder->worker_count); /* each worker has its part */
     stage_timer(&c->s.stage);
+}
+
+static void start(struct crowd *c)
+{
+    start_on(c, 0);
 }
 
 static void ask_all(struct crowd *c)
@@ -177,6 +185,45 @@ static void test_no_windows(void **state)
     }
 }
 
+/* A tenant that is alone on its worker is not bound, unless another is active on another worker. */
+static void test_workers_know_of_each_others_tenants(void **state)
+{
+    (void)state;
+    for (unsigned both = 0; both < 2; both++) {
+        struct crowd c;
+        start_on(&c, 1);
+        struct fakestore *store = NULL;
+        for (unsigned second = 0; second < 4; second++) {
+            stage_advance(1000000);
+            client_ask(&c.clients[0], HG_OPCODE_GET, "a", 9);
+            stage_run(&c.s.stage);
+            store = HG_CONTAINER_OF(
+                hg_worker_store(&c.s.stage.workers[1], &c.s.stage.upstreams[0].upstream),
+                struct fakestore, store);
+            fakestore_obey_all(store);
+            stage_expect(&c.s.stage, &c.clients[0], HG_OPCODE_GET, 0, 9);
+            if (both) {
+                client_ask(&c.other, HG_OPCODE_GET, "o", 9);
+                stage_run(&c.s.stage);
+                fakestore_obey_all(c.s.store);
+                stage_expect(&c.s.stage, &c.other, HG_OPCODE_GET, 0, 9);
+            }
+            stage_timer(&c.s.stage);
+            stage_timer(&c.s.stage); /* what the last has told */
+        }
+        ask_all(&c);
+        assert_int_equal(fakestore_pending(store), both ? 2 : CROWD);
+        assert_int_equal(held(&c), both ? CROWD - 2 : 0);
+        for (unsigned n = 0; n < CROWD; n++) {
+            fakestore_obey_all(store);
+            stage_run(&c.s.stage);
+        }
+        for (uint32_t i = 0; i < CROWD; i++)
+            stage_expect(&c.s.stage, &c.clients[i], HG_OPCODE_GET, 0, i);
+        end(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_held_back_for_too_long),
         cmocka_unit_test(test_a_mode_that_needs_none),
         cmocka_unit_test(test_no_windows),
+        cmocka_unit_test(test_workers_know_of_each_others_tenants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

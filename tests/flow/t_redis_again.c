@@ -352,7 +352,7 @@ static void t_wrong_password(void **state)
         s.conf.user = logins[i].user;
         s.conf.password = logins[i].password;
         s.conf.database = logins[i].database;
-        s.conf.times.queue_timeout_ms = 100;
+        s.conf.times.queue_timeout_ms = 10000;
         scene_start(&s);
         struct note *note = begin(&s, HG_OP_SET, "k");
         (void)note_submit(note, &s.rig);

@@ -229,6 +229,39 @@ static void test_what_the_store_does_at_a_time(void **state)
     assert_false(hg_linework_explains(&line, 10));
 }
 
+/* Of two workers one has the short requests, and one the long ones. Both know of both. */
+static void test_several_workers(void **state)
+{
+    struct hg_linework of_short, *of_long = &line;
+    bool is_short;
+    (void)state;
+    note(&fast, 64, 2 * MS);
+    of_short = line;
+    hg_linework_init(of_long, now_us);
+    struct hg_linework_classes others = hg_linework_tell(&of_short, now_us);
+    assert_int_equal(others.shortest_us, 2 * MS);
+    assert_false(others.has_long);
+    assert_true(note(&slow, 64, 300 * MS)); // the shortest that is known
+    hg_linework_hear(of_long, &others);
+    assert_false(note(&slow, 1, 300 * MS));
+    others = hg_linework_tell(of_long, now_us);
+    assert_true(others.has_long);
+    assert_int_equal(others.shortest_us, 300 * MS); // its own, not what it has heard
+    hg_linework_hear(&of_short, &others);
+    assert_true(of_short.has_long);
+    for (uint32_t i = 0; i < 64; i++)
+        (void)hg_linework_note(&of_short, &fast, 52 * MS, false, now_us, &is_short);
+    others = hg_linework_tell(&of_short, now_us);
+    assert_in_range(others.over_us, 40 * MS, 50 * MS);
+    assert_int_equal(over(), 0);
+    hg_linework_hear(of_long, &others);
+    assert_int_equal(over(), others.over_us);
+    others = HG_LINEWORK_NO_CLASSES; // they have gone
+    hg_linework_hear(of_long, &others);
+    assert_int_equal(over(), 0);
+    assert_true(note(&slow, 1, 300 * MS));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
@@ -243,6 +276,7 @@ int main(void)
         TEST(test_what_is_forgiven),
         TEST(test_waiting_is_no_work),
         TEST(test_what_the_store_does_at_a_time),
+        TEST(test_several_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

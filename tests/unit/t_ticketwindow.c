@@ -330,6 +330,49 @@ static void test_a_tenant_that_is_alone_is_not_bound(void **state)
     assert_tenant(0, 100, 1, true);
 }
 
+/* Nor does it count as alone if others are active on other workers. */
+static void test_a_tenant_that_is_alone_on_its_worker(void **state)
+{
+    (void)state;
+    open_windows(1000);
+    for (uint32_t i = 0; i < 3; i++) {
+        arrive(0, 1 * MS);
+        pass(1 * S);
+        hg_ticketline_tick(&line, now_us);
+    }
+    line.windows.has_others = true;
+    arrive_many(0, 100, 200 * MS);
+    assert_tenant(0, 8, 92, true);
+}
+
+/* Who is active, in this second or the one before. */
+static void test_the_only_tenant_is_told(void **state)
+{
+    static const struct {
+        uint32_t tenant; /* that asks; TENANTS: none */
+        uint64_t sole;
+    } rows[] = {{TENANTS, 0},
+                {0, 100},
+                {0, 100},
+                {1, HG_TICKETLINE_SEVERAL},
+                {1, 101},
+                {TENANTS, 101},
+                {TENANTS, 0}};
+    (void)state;
+    setup(1000);
+    tenants[0].id = 100;
+    tenants[1].id = 101;
+    pass(10 * S);
+    hg_ticketline_tick(&line, now_us);
+    for (uint32_t i = 0; i < HG_COUNT_OF(rows); i++) {
+        if (rows[i].tenant < TENANTS)
+            arrive(rows[i].tenant, 1 * MS);
+        assert_int_equal(hg_ticketline_sole(&line), rows[i].sole);
+        pass(1 * S);
+        hg_ticketline_tick(&line, now_us);
+    }
+}
+
 /* Those that come at the same time, and that nothing is known of, share them; two each at least. */
 static void test_newcomers_share(void **state)
 {
@@ -484,6 +527,8 @@ int main(void)
         cmocka_unit_test(test_a_window_grows_only_while_some_are_held_back),
         cmocka_unit_test(test_a_window_is_halved_for_each_second_without_a_ticket),
         cmocka_unit_test(test_a_tenant_that_is_alone_is_not_bound),
+        cmocka_unit_test(test_a_tenant_that_is_alone_on_its_worker),
+        cmocka_unit_test(test_the_only_tenant_is_told),
         cmocka_unit_test(test_newcomers_share),
         cmocka_unit_test(test_a_new_line_binds_at_once),
         cmocka_unit_test(test_no_windows),
