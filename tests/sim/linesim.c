@@ -25,7 +25,7 @@ enum kind { ARRIVAL, SEND, DONE, TICK, CONTROL, RESUME };
 struct request {
     struct hg_ticketline_waiter waiter; // first
     struct request *next;               // in the store, or free
-    uint32_t load, client;
+    uint32_t load, client, worker;
     uint64_t at_us, granted_us, service_us;
     bool is_late; // its end is known, and was heard of later
 };
@@ -37,6 +37,17 @@ struct event {
     struct request *request;
 };
 
+/* Its line of the holder, and what others know of that. */
+struct worker {
+    struct hg_ticketline line;
+    struct hg_ticketline_tenant tenants[LINESIM_TENANTS];
+    struct hg_linework work;
+    struct hg_workclass classes[LINESIM_TENANTS];
+    struct hg_ticketline_conf conf;
+    struct hg_linework_classes told;
+    uint64_t sole;
+};
+
 struct sim {
     const struct linesim_setup *setup;
     struct linesim_result *result;
@@ -44,13 +55,10 @@ struct sim {
     uint64_t now_us, events;
     struct event *heap;
     uint32_t heap_count, heap_room;
-    struct hg_ticketline line;
-    struct hg_ticketline_tenant tenants[LINESIM_TENANTS];
-    struct hg_linework work;
-    struct hg_workclass classes[LINESIM_TENANTS];
-    struct hg_ticketline_conf conf;
+    struct worker workers[LINESIM_WORKERS];
+    uint32_t worker_count, turn;
     struct hg_probe probe;
-    int64_t out, peak;
+    int64_t size, out, peak;
     uint64_t finished, service_us, work_us, short_count, short_us;
     double squares;
     uint64_t min_us;
@@ -121,9 +129,14 @@ static const struct linesim_load *load_of(const struct sim *sim, const struct re
     return &sim->setup->loads[request->load];
 }
 
+static struct worker *worker_of(struct sim *sim, const struct request *request)
+{
+    return &sim->workers[request->worker];
+}
+
 static struct hg_ticketline_tenant *tenant_of(struct sim *sim, const struct request *request)
 {
-    return &sim->tenants[load_of(sim, request)->tenant];
+    return &worker_of(sim, request)->tenants[load_of(sim, request)->tenant];
 }
 
 static void tell(struct sim *sim, struct request *request, enum end end)
@@ -192,12 +205,12 @@ static void fill_slots(struct sim *sim)
 
 static int64_t size_of(const struct sim *sim)
 {
-    return sim->setup->direct ? INT32_MAX : sim->conf.size;
+    return sim->setup->direct ? INT32_MAX : sim->size;
 }
 
 static void send(struct sim *sim, struct request *request)
 {
-    hg_ticketline_take(&sim->line, tenant_of(sim, request), sim->now_us);
+    hg_ticketline_take(&worker_of(sim, request)->line, tenant_of(sim, request), sim->now_us);
     if (++sim->out > sim->peak)
         sim->peak = sim->out;
     request->granted_us = sim->now_us;
@@ -209,11 +222,34 @@ static void note_wait(struct sim *sim, uint64_t wait_us)
     sim->min_us = wait_us < sim->min_us ? wait_us : sim->min_us;
 }
 
+/* The next in turn that has waiters; NULL: none has. */
+static struct worker *next_worker(struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->worker_count; i++) {
+        sim->turn = (sim->turn + 1) % sim->worker_count;
+        if (sim->workers[sim->turn].line.count > 0)
+            return &sim->workers[sim->turn];
+    }
+    return NULL;
+}
+
+/* Each worker counts on its part of the tickets (part_of in front/gate_line.c). */
+static void share_size(struct sim *sim, struct worker *worker)
+{
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        waiting += sim->workers[i].line.count > 0 || &sim->workers[i] == worker;
+    uint32_t part = (uint32_t)sim->size / waiting;
+    worker->conf.size = part > 0 || sim->size == 0 ? part : 1;
+}
+
 static void serve(struct sim *sim)
 {
-    while (sim->out < size_of(sim) && sim->line.count > 0) {
+    struct worker *worker;
+    while (sim->out < size_of(sim) && (worker = next_worker(sim)) != NULL) {
+        share_size(sim, worker);
         struct request *request =
-            (struct request *)hg_ticketline_pop(&sim->line, &sim->conf, sim->now_us);
+            (struct request *)hg_ticketline_pop(&worker->line, &worker->conf, sim->now_us);
         note_wait(sim, sim->now_us - request->waiter.since_us);
         send(sim, request);
     }
@@ -226,6 +262,29 @@ static uint64_t draw_service(struct sim *sim, const struct linesim_load *load)
     return us > 0 ? us : 1;
 }
 
+/* A client stays on its worker; a request of a source is on a connection of its own. */
+static uint32_t draw_worker(struct sim *sim, uint32_t load, uint32_t client)
+{
+    if (sim->worker_count == 1)
+        return 0;
+    return sim->setup->loads[load].clients > 0 ? client % sim->worker_count
+                                               : hg_prng_below(&sim->prng, sim->worker_count);
+}
+
+/* Is there a ticket for it at once (take in front/gate.c)? A tenant with hardly any may have one
+   beyond the size. */
+static bool finds_ticket(struct sim *sim, struct worker *worker,
+                         struct hg_ticketline_tenant *tenant)
+{
+    int64_t size = size_of(sim);
+    if (sim->setup->direct)
+        return true;
+    if (sim->out < size && worker->line.count == 0 && hg_ticketline_has_room(&worker->line, tenant))
+        return true;
+    return sim->setup->size == 0 && tenant->out < 2 && tenant->count == 0 &&
+           sim->out < size + (size / 8 > 2 ? size / 8 : 2);
+}
+
 static void arrive(struct sim *sim, uint32_t load, uint32_t client)
 {
     struct request *request = sim->spare;
@@ -235,10 +294,11 @@ static void arrive(struct sim *sim, uint32_t load, uint32_t client)
         sim->spare = request->next;
     *request = (struct request){.load = load,
                                 .client = client,
+                                .worker = draw_worker(sim, load, client),
                                 .at_us = sim->now_us,
                                 .service_us = draw_service(sim, &sim->setup->loads[load])};
-    if (sim->out < size_of(sim) && sim->line.count == 0 &&
-        (sim->setup->direct || hg_ticketline_has_room(&sim->line, tenant_of(sim, request)))) {
+    struct worker *worker = worker_of(sim, request);
+    if (finds_ticket(sim, worker, tenant_of(sim, request))) {
         note_wait(sim, 0);
         send(sim, request);
         return;
@@ -246,34 +306,37 @@ static void arrive(struct sim *sim, uint32_t load, uint32_t client)
     struct hg_ticketline_waiter *waiter = &request->waiter;
     waiter->since_us = waiter->came_us = sim->now_us;
     waiter->deadline_us = sim->now_us + QUEUE_TIMEOUT_US;
-    if (hg_ticketline_admit(&sim->line, tenant_of(sim, request), &sim->conf, waiter, sim->now_us)
+    share_size(sim, worker);
+    if (hg_ticketline_admit(&worker->line, tenant_of(sim, request), &worker->conf, waiter,
+                            sim->now_us)
             .why != HG_TICKETLINE_WAIT) {
         tell(sim, request, REFUSED);
         return;
     }
-    hg_ticketline_push(&sim->line, tenant_of(sim, request), waiter, sim->now_us);
+    hg_ticketline_push(&worker->line, tenant_of(sim, request), waiter, sim->now_us);
     serve(sim);
 }
 
-static void note_work(struct sim *sim, uint32_t tenant, uint64_t service_us)
+static void note_work(struct sim *sim, struct worker *worker, uint32_t tenant, uint64_t service_us)
 {
-    struct hg_workclass *class = &sim->classes[tenant];
+    struct hg_workclass *class = &worker->classes[tenant];
+    struct hg_linework *work = &worker->work;
     uint32_t usual_us = class->usual_us;
     bool is_short;
-    uint32_t work_us = hg_linework_note(&sim->work, class, service_us, sim->line.count > 0,
-                                        sim->now_us, &is_short);
-    sim->tenants[tenant].is_short = is_short;
-    sim->work.done_us += work_us;
+    uint32_t work_us =
+        hg_linework_note(work, class, service_us, worker->line.count > 0, sim->now_us, &is_short);
+    worker->tenants[tenant].is_short = is_short;
+    work->done_us += work_us;
     sim->work_us += work_us;
     sim->squares += (double)work_us * work_us;
-    sim->short_count += is_short && sim->work.has_long;
+    sim->short_count += is_short && work->has_long;
     sim->short_us +=
-        is_short && sim->work.has_long && service_us > usual_us ? service_us - usual_us : 0;
-    sim->line.windows.over_us = hg_linework_over_us(&sim->work, sim->now_us);
+        is_short && work->has_long && service_us > usual_us ? service_us - usual_us : 0;
+    worker->line.windows.over_us = hg_linework_over_us(work, sim->now_us);
     if (is_short && usual_us == 0)
-        hg_ticketline_forget_unknown(&sim->line);
-    if (sim->line.held > 0 && is_short)
-        hg_ticketline_prove(&sim->line, hg_linework_is_in_time(&sim->work, usual_us, service_us),
+        hg_ticketline_forget_unknown(&worker->line);
+    if (worker->line.held > 0 && is_short)
+        hg_ticketline_prove(&worker->line, hg_linework_is_in_time(work, usual_us, service_us),
                             sim->now_us - service_us, sim->now_us);
 }
 
@@ -303,29 +366,90 @@ static void finish(struct sim *sim, struct request *request)
     sim->out--;
     sim->finished++;
     sim->service_us += service_us;
-    note_work(sim, load_of(sim, request)->tenant, service_us);
-    hg_ticketline_give(&sim->line, tenant_of(sim, request), service_us, true, sim->now_us);
-    if (sim->line.windows.vain)
-        hg_linework_forgive(&sim->work);
-    sim->line.windows.vain = false;
+    struct worker *worker = worker_of(sim, request);
+    note_work(sim, worker, load_of(sim, request)->tenant, service_us);
+    hg_ticketline_give(&worker->line, tenant_of(sim, request), service_us, true, sim->now_us);
+    if (worker->line.windows.vain)
+        hg_linework_forgive(&worker->work);
+    worker->line.windows.vain = false;
     fill_slots(sim);
     tell(sim, request, ANSWERED);
     serve(sim);
 }
 
+/* What workers know of each other's tenants (tell_workers in front/gate_window.c). */
+static void tell_workers(struct sim *sim, struct worker *own)
+{
+    struct hg_linework_classes others = HG_LINEWORK_NO_CLASSES;
+    own->told = hg_linework_tell(&own->work, sim->now_us);
+    own->sole = hg_ticketline_sole(&own->line);
+    own->line.windows.has_others = false;
+    for (struct worker *of = sim->workers; of < sim->workers + sim->worker_count; of++) {
+        if (of == own || of->sole == 0)
+            continue;
+        own->line.windows.has_others |= of->sole != own->sole;
+        hg_linework_add(&others, &of->told);
+    }
+    hg_linework_hear(&own->work, &others);
+}
+
+static uint32_t least_window(const struct sim *sim)
+{
+    return sim->setup->size > 0 ? 0 : TENANT_WINDOW / sim->worker_count;
+}
+
+static void tick_worker(struct sim *sim, struct worker *worker)
+{
+    struct hg_ticketline_windows *windows = &worker->line.windows;
+    struct hg_ticketline_waiter *waiter;
+    hg_ticketline_tick(&worker->line, sim->now_us);
+    hg_linework_tick(&worker->work, sim->now_us);
+    tell_workers(sim, worker);
+    windows->least = least_window(sim);
+    windows->no_queue = hg_linework_explains(&worker->work, worker->line.out);
+    windows->part = (uint32_t)(worker->work.slots / hg_ticketline_active(&worker->line));
+    windows->over_us = hg_linework_over_us(&worker->work, sim->now_us);
+    share_size(sim, worker);
+    while ((waiter = hg_ticketline_expire(&worker->line, &worker->conf, sim->now_us)) != NULL)
+        tell(sim, (struct request *)waiter, LATE);
+}
+
 static void tick(struct sim *sim)
 {
-    struct hg_ticketline_waiter *waiter;
-    hg_ticketline_tick(&sim->line, sim->now_us);
-    hg_linework_tick(&sim->work, sim->now_us);
-    sim->line.windows.least = sim->setup->size > 0 ? 0 : TENANT_WINDOW;
-    sim->line.windows.no_queue = hg_linework_explains(&sim->work, sim->line.out);
-    sim->line.windows.part = (uint32_t)(sim->work.slots / hg_ticketline_active(&sim->line));
-    sim->line.windows.over_us = hg_linework_over_us(&sim->work, sim->now_us);
-    while ((waiter = hg_ticketline_expire(&sim->line, &sim->conf, sim->now_us)) != NULL)
-        tell(sim, (struct request *)waiter, LATE);
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        tick_worker(sim, &sim->workers[i]);
     serve(sim);
     add(sim, (struct event){.at_us = sim->now_us + TICK_US, .kind = TICK});
+}
+
+/* Of the worker that has most to tell. */
+static enum hg_probe_mix mix_of(struct sim *sim)
+{
+    enum hg_probe_mix mix = HG_PROBE_ALIKE;
+    for (uint32_t i = 0; i < sim->worker_count; i++) {
+        if (sim->workers[i].work.has_long)
+            return HG_PROBE_MIXED;
+        if (hg_ticketline_holds_unknown(&sim->workers[i].line, sim->now_us))
+            mix = HG_PROBE_FRESH;
+    }
+    return mix;
+}
+
+static uint32_t waiting(const struct sim *sim)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        count += sim->workers[i].line.count;
+    return count;
+}
+
+static void resize(struct sim *sim, uint32_t size)
+{
+    for (uint32_t i = 0; i < sim->worker_count && size > sim->size; i++)
+        sim->workers[i].conf.grew_us = sim->now_us;
+    sim->size = size;
+    sim->sizes += size;
+    sim->steps++;
 }
 
 static void control(struct sim *sim)
@@ -337,23 +461,15 @@ static void control(struct sim *sim)
                                    .finished = sim->finished,
                                    .service_us = sim->service_us,
                                    .work_us = sim->work_us,
-                                   .mix = sim->work.has_long ? HG_PROBE_MIXED
-                                          : hg_ticketline_holds_unknown(&sim->line, sim->now_us)
-                                              ? HG_PROBE_FRESH
-                                              : HG_PROBE_ALIKE,
+                                   .mix = mix_of(sim),
                                    .work_squares = (uint64_t)(sim->squares / 256),
                                    .short_count = sim->short_count,
                                    .short_us = sim->short_us,
-                                   .waiting = sim->line.count,
+                                   .waiting = waiting(sim),
                                    .queue_min_us = sim->min_us == UINT64_MAX ? 0 : sim->min_us},
     };
     hg_probe_step(&sim->probe, &seen);
-    uint32_t size = sim->setup->size > 0 ? sim->setup->size : sim->probe.size[HG_TICKET_READ];
-    if (size > sim->conf.size)
-        sim->conf.grew_us = sim->now_us;
-    sim->conf.size = size;
-    sim->sizes += size;
-    sim->steps++;
+    resize(sim, sim->setup->size > 0 ? sim->setup->size : sim->probe.size[HG_TICKET_READ]);
     sim->peak = sim->out;
     sim->finished = sim->service_us = sim->work_us = sim->short_count = sim->short_us = 0;
     sim->squares = 0;
@@ -372,6 +488,20 @@ static void add_arrival(struct sim *sim, uint32_t l)
     add(sim, (struct event){.at_us = from_us + 1 + (uint64_t)wait_us, .kind = ARRIVAL, .load = l});
 }
 
+static void init_worker(struct sim *sim, struct worker *worker)
+{
+    worker->conf = (struct hg_ticketline_conf){.queue_timeout_us = QUEUE_TIMEOUT_US,
+                                               .flood_wait_us = FLOOD_WAIT_US};
+    hg_ticketline_init(&worker->line);
+    hg_linework_init(&worker->work, 0);
+    worker->line.windows.least = least_window(sim);
+    worker->told = HG_LINEWORK_NO_CLASSES;
+    for (uint32_t t = 0; t < LINESIM_TENANTS; t++) {
+        hg_ticketline_tenant_init(&worker->tenants[t]);
+        worker->tenants[t].id = t + 1;
+    }
+}
+
 static void init(struct sim *sim, const struct linesim_setup *setup, struct linesim_result *result)
 {
     static const struct hg_probe_conf conf = {.control = HG_PROBE_ADAPTIVE,
@@ -384,20 +514,16 @@ static void init(struct sim *sim, const struct linesim_setup *setup, struct line
                                               .read_write_ratio = .5,
                                               .weight = .2,
                                               .step = .1};
-    *sim = (struct sim){
-        .setup = setup,
-        .result = result,
-        .prng = {setup->seed},
-        .min_us = UINT64_MAX,
-        .conf = {.queue_timeout_us = QUEUE_TIMEOUT_US, .flood_wait_us = FLOOD_WAIT_US}};
+    *sim = (struct sim){.setup = setup,
+                        .result = result,
+                        .prng = {setup->seed},
+                        .worker_count = setup->workers > 0 ? setup->workers : 1,
+                        .min_us = UINT64_MAX};
     sim->inside_end = &sim->inside;
-    hg_ticketline_init(&sim->line);
-    hg_linework_init(&sim->work, 0);
-    sim->line.windows.least = setup->size > 0 ? 0 : TENANT_WINDOW;
-    for (uint32_t t = 0; t < LINESIM_TENANTS; t++)
-        hg_ticketline_tenant_init(&sim->tenants[t]);
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        init_worker(sim, &sim->workers[i]);
     (void)hg_probe_init(&sim->probe, &conf);
-    sim->conf.size = setup->size > 0 ? setup->size : sim->probe.size[HG_TICKET_READ];
+    sim->size = setup->size > 0 ? setup->size : sim->probe.size[HG_TICKET_READ];
     for (uint32_t i = 0; i < 2; i++)
         sim->latencies[i] = make(GRAINS, sizeof *sim->latencies[i]);
     for (uint32_t l = 0; l < setup->load_count; l++) {
@@ -443,11 +569,13 @@ static void free_requests(struct sim *sim)
 {
     struct request *request, *next;
     struct hg_ticketline_waiter *waiter;
-    while ((waiter = hg_ticketline_expire(&sim->line, &sim->conf, UINT64_MAX)) != NULL) {
-        request = (struct request *)waiter;
-        request->next = sim->spare;
-        sim->spare = request;
-    }
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        while ((waiter = hg_ticketline_expire(&sim->workers[i].line, &sim->workers[i].conf,
+                                              UINT64_MAX)) != NULL) {
+            request = (struct request *)waiter;
+            request->next = sim->spare;
+            sim->spare = request;
+        }
     while (sim->heap_count > 0) {
         struct event event = take_first(sim);
         if (event.request == NULL)
@@ -468,7 +596,7 @@ static void free_requests(struct sim *sim)
 
 void linesim_run(const struct linesim_setup *setup, struct linesim_result *ret_result)
 {
-    struct sim sim;
+    static struct sim sim; // a megabyte
     memset(ret_result, 0, sizeof *ret_result);
     init(&sim, setup, ret_result);
     while (sim.heap_count > 0 && sim.heap[0].at_us < setup->end_us) {

@@ -5,7 +5,7 @@
 //
 // The store serves so many requests at a time, first come, first served; a request beyond that
 // waits inside. One holder of tickets, whose size is fixed or set by the adaptive controller, as
-// shipped.
+// shipped. Several workers have each a line of its own.
 // Each request of a source is on a connection of its own. A client of a closed loop sends its next
 // request with the answer; after a refusal it waits for 100 ms.
 #ifndef HG_TEST_LINESIM_H
@@ -16,6 +16,7 @@
 
 #define LINESIM_TENANTS 128
 #define LINESIM_LOADS   128
+#define LINESIM_WORKERS 4
 
 enum linesim_spread { LINESIM_EVEN, LINESIM_EXPONENTIAL }; // within 20 percent of the mean; or not
 
@@ -31,7 +32,8 @@ struct linesim_load {
 
 struct linesim_setup {
     uint32_t slots;
-    uint32_t size; // tickets; 0: as the controller says, with windows of tenants
+    uint32_t workers; // that have clients and sources in equal parts; 0: one
+    uint32_t size;    // tickets; 0: as the controller says, with windows of tenants
     struct linesim_load loads[LINESIM_LOADS];
     uint32_t load_count;
     uint64_t pause_us, pause_end_us; // the store answers nothing between; 0, 0: it always does
