@@ -4,7 +4,8 @@
 
 #define SECOND_US 1000000
 #define KNOWN     8       /* services of a class that tell whether it is short: */
-#define FAR       16      /* on average no more than so many of the shortest */
+#define FAR       16      /* on average no more than so many of the shortest; */
+#define FEW       8       /* where that many in a second took longer, these are long */
 #define LAST_US   1000000 /* what short ones told holds for so long */
 #define TIMES     4      /* one that takes far longer counts as so many times what it was so far, */
 #define STEP_US   8000   /* and so much; so one alone tells nothing */
@@ -31,7 +32,9 @@ void hg_linework_init(struct hg_linework *of, uint64_t now_us)
 bool hg_linework_note_other(struct hg_linework *of, const struct hg_workclass *class)
 {
     uint64_t usual_us = class->usual_us;
-    if (usual_us == 0 && class->count < KNOWN) {
+    bool is_far = usual_us == 0 && class->sum_us / class->count / FAR > of->shortest_us;
+    of->far += is_far;
+    if (usual_us == 0 && class->count < KNOWN && (!is_far || of->far < FEW)) {
         of->has_new = of->own.has_new = of->has_new_next = true;
         return false;
     }
@@ -147,5 +150,6 @@ void hg_linework_tick(struct hg_linework *of, uint64_t now_us)
     of->own.has_long = of->has_long_next;
     of->shortest_next_us = UINT32_MAX;
     of->has_new_next = of->has_long_next = false;
+    of->far = 0;
     sum_up(of);
 }

@@ -34,6 +34,7 @@ struct hg_linework {
     struct hg_linework_classes own; /* in this one and the one before; over_us is not used */
     bool has_new_next, has_long_next;
     struct hg_linework_classes elsewhere;
+    uint32_t far;       /* answers of unknown classes in this second that took far longer */
     uint64_t second_us; /* when this second began */
     uint32_t over_us;   /* by which the last sixteen or so of short ones took longer than usual */
     uint32_t usual_us;  /* of the last one of these */

@@ -326,6 +326,8 @@ static void take_sample(struct hg_probe *probe)
             probe->stats.probed_down++;
         if (sample.full && sample.finished > 0)
             hg_probe_judge(probe, rate, out);
+        else if (probe->state == HG_PROBE_DOWN && a->in_work && sample.finished > 0)
+            hg_probe_settle(probe, a->probed_size); /* it does not bind */
         else
             hg_probe_settle(probe, probe->stable_size);
         break;
@@ -334,24 +336,34 @@ static void take_sample(struct hg_probe *probe)
 
 /* Where requests of unlike kinds share a store, the short ones tell at once how long its queue is:
    they wait as long as all others in it, and for them that is much. True: so many tickets are in
-   that queue, by Little's law, that the size is cut, at most by half; the step is judged like any
-   other. */
+   that queue, by Little's law, that the size is cut: by half at most, or to a quarter more than the
+   work that the store does at a time. The step is judged like any other; one up is taken back. */
 static bool cut_queue(struct hg_probe *probe)
 {
     struct hg_probe_adaptive *a = &probe->adaptive;
     const struct hg_probe_sample *sample = &a->sample;
-    if (a->mixed_us == 0 || probe->state != HG_PROBE_STABLE || a->skip > 0 || !sample->full ||
-        sample->short_count < QUEUE_ANSWERS)
+    if (a->mixed_us == 0 || a->skip > 0 || sample->short_count < QUEUE_ANSWERS)
         return false;
     double wait_us = (double)sample->short_us / (double)sample->short_count;
-    double rate = (double)sample->finished / (double)sample->elapsed_us;
-    double size = probe->stable_size, queued = rate * wait_us;
-    if (wait_us < SUSPECT_US || queued < 2 + size / 8 || size <= hg_probe_floor(probe))
+    if (wait_us < SUSPECT_US)
         return false;
-    double units = units_of(probe, sample) * 1e6 / (double)sample->elapsed_us;
-    hg_probe_history_add(&a->stable, units, sample->out / sample->intervals);
+    if (probe->state == HG_PROBE_UP) {
+        hg_probe_settle(probe, probe->stable_size);
+        return true;
+    }
+    double elapsed_us = (double)sample->elapsed_us, out = sample->out / sample->intervals;
+    double busy = (double)sample->work_us / elapsed_us;
+    double queued = (double)sample->finished / elapsed_us * wait_us;
+    double size = probe->state == HG_PROBE_DOWN ? a->probed_size : probe->stable_size;
+    if (!sample->full && out < size)
+        size = out;
+    double least = 1.25 * busy + 2 < size / 2 ? 1.25 * busy + 2 : size / 2;
+    if (queued < 2 + size / 8 || size <= hg_probe_floor(probe))
+        return false;
+    if (probe->state == HG_PROBE_STABLE)
+        hg_probe_history_add(&a->stable, units_of(probe, sample) * 1e6 / elapsed_us, out);
     a->engaged = true;
-    hg_probe_step_to(probe, size - queued > size / 2 ? size - queued : size / 2);
+    hg_probe_step_to(probe, size - queued > least ? size - queued : least);
     return true;
 }
 

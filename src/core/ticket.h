@@ -136,6 +136,13 @@ static inline int64_t hg_ticket_out(const struct hg_ticket *holder)
     return (int64_t)(uint32_t)hg_ticket_word(holder);
 }
 
+/* Bit: the worker has waiters, or had just now. */
+static inline uint64_t hg_ticket_waiting(const struct hg_ticket *holder)
+{
+    return atomic_load_explicit(&((struct hg_ticket *)(uintptr_t)holder)->waiting,
+                                memory_order_relaxed);
+}
+
 /* ---- purses ---- */
 
 #define HG_TICKET_PLENTY 65536 /* free tickets besides as many as are out: nobody can soon wait */

@@ -49,7 +49,8 @@ uint64_t hg_ticketline_tag_us(const struct hg_ticketline *line,
                               const struct hg_ticketline_tenant *tenant, uint64_t now_us)
 {
     uint64_t elapsed_us = hg_ticketline_clock_us(line, now_us) - tenant->at_us;
-    return tenant->used_us + tenant->out * (elapsed_us + hg_ticketline_service_us(tenant));
+    uint64_t out_us = tenant->out * (elapsed_us + hg_ticketline_service_us(tenant));
+    return tenant->used_us + hg_ticketline_net_us(line, tenant, out_us);
 }
 
 static void move_turn(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
@@ -108,12 +109,15 @@ static struct hg_ticketline_tenant *choose(struct hg_ticketline *line, uint64_t 
         struct hg_heap_node *first = hg_heap_first(&line->turns);
         struct hg_ticketline_tenant *tenant = tenant_at(first);
         uint64_t tag_us = hg_ticketline_tag_us(line, tenant, now_us);
-        if (tag_us == first->key) {
-            line->served_us = larger(line->served_us, tag_us);
+        if (tag_us == first->key)
             return tenant;
-        }
         move_turn(line, tenant, tag_us);
     }
+}
+
+uint64_t hg_ticketline_lowest_us(struct hg_ticketline *line, uint64_t now_us)
+{
+    return line->count > 0 ? choose(line, now_us)->turn.key : UINT64_MAX;
 }
 
 void hg_ticketline_take_turns(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
@@ -251,6 +255,7 @@ struct hg_ticketline_waiter *hg_ticketline_pop(struct hg_ticketline *line,
         line->min_us = age_us;
     move_window(line, now_us);
     struct hg_ticketline_tenant *tenant = choose(line, now_us);
+    line->served_us = larger(line->served_us, tenant->turn.key);
     bool newest = conf->flood_newest && hg_ticketline_flood_since_us(tenant, conf, now_us) != 0;
     struct hg_list *node = newest ? tenant->waiters.prev : tenant->waiters.next;
     return take_out(line, HG_CONTAINER_OF(node, struct hg_ticketline_waiter, node), now_us);

@@ -17,6 +17,12 @@
 //
 //     tag = used + out x (clock - at) + out x mean service
 //
+// While short requests wait in the store's queue, all others do, too, and a ticket is not charged
+// for the part of its time that is wait: usual / (usual + wait) of it counts. Else a tenant of
+// short requests would pay for the queue that long ones make. Tags of several workers are of one
+// scale: who begins to wait is raised to the tag that was served last on any of them, and a ticket
+// that is given back goes to the worker where the lowest tag waits (front/gate_workers.c).
+//
 // Tags move while their tenants wait. All but one change raise them: time, and a ticket more. Only
 // a ticket given back lowers one, by the mean service. So the heap holds lower bounds: a ticket
 // given back lowers the tenant's key at once, and what raises a tag is left for later. A pop looks
@@ -102,7 +108,8 @@ struct hg_ticketline_tenant {
     bool was_active;    /* and was it in the one before that? */
     uint32_t limit;     /* tickets that it may have; UINT32_MAX: all */
     bool is_held;       /* it has as many, so its waiters are held back */
-    bool is_short;      /* the caller's: its requests take hardly longer than the shortest */
+    bool is_short;      /* the caller's: its requests take hardly longer than the shortest; */
+    uint32_t usual_us;  /* and what they usually take; 0: not known */
     uint32_t failed;    /* it may not soon be larger than that; UINT32_MAX: it may, */
     uint32_t raise_by;  /* and so much more each second */
     double grants_per_us;
@@ -143,12 +150,13 @@ struct hg_ticketline_conf {
 
 /* Of the tickets that tenants may have. */
 struct hg_ticketline_windows {
-    uint32_t least;   /* of a tenant at first; 0: there are none */
-    uint32_t part;    /* of one whose window is cut, at least */
-    uint32_t over_us; /* by which short requests take longer than usual; 0: not to speak of */
-    bool has_others;  /* other tenants than the line's only one are active on other workers */
-    bool no_queue;    /* hardly more tickets are out than the store does at a time */
-    bool vain;        /* set here: for another reason than that long ones are in their way */
+    uint32_t least;    /* of a tenant at first; 0: there are none */
+    uint32_t newcomer; /* of one of several that come at once, at least */
+    uint32_t part;     /* of one whose window is cut, at least */
+    uint32_t over_us;  /* by which short requests take longer than usual; 0: not to speak of */
+    bool has_others;   /* other tenants than the line's only one are active on other workers */
+    bool no_queue;     /* hardly more tickets are out than the store does at a time */
+    bool vain;         /* set here: for another reason than that long ones are in their way */
 };
 
 struct hg_ticketline {
@@ -178,7 +186,7 @@ struct hg_ticketline {
     uint64_t silent_us;   /* time in which the store was silent for too long, up to finished_us */
     uint64_t active_us;   /* beginning of this window */
     struct hg_heap turns; /* tenants with waiters */
-    uint64_t served_us;   /* highest tag that was served */
+    uint64_t served_us;   /* highest tag that was served, on any worker */
     struct hg_heap late;  /* waiters */
     struct hg_list ages;  /* waiters, oldest first */
     uint64_t flooded_us;  /* until then some tenant floods */
@@ -216,13 +224,22 @@ static inline uint64_t hg_ticketline_clock_us(const struct hg_ticketline *line, 
     return line->clock_us + (until_us > line->moved_us ? until_us - line->moved_us : 0);
 }
 
+/* What of that time the tenant's requests have a place in the store: while short ones wait in its
+   queue, so do all others. Those that nothing is known of count as if they had one all the time. */
+static inline uint64_t hg_ticketline_net_us(const struct hg_ticketline *line,
+                                            const struct hg_ticketline_tenant *tenant, uint64_t us)
+{
+    uint64_t over_us = line->windows.over_us, usual_us = tenant->usual_us;
+    return HG_LIKELY(over_us == 0) || usual_us == 0 ? us : us * usual_us / (usual_us + over_us);
+}
+
 static inline void hg_ticketline_charge(const struct hg_ticketline *line,
                                         struct hg_ticketline_tenant *tenant, uint64_t now_us)
 {
     uint64_t clock_us = hg_ticketline_clock_us(line, now_us);
     if (HG_LIKELY(clock_us == tenant->at_us))
         return;
-    tenant->used_us += tenant->out * (clock_us - tenant->at_us);
+    tenant->used_us += hg_ticketline_net_us(line, tenant, tenant->out * (clock_us - tenant->at_us));
     tenant->at_us = clock_us;
 }
 
@@ -342,6 +359,14 @@ hg_ticketline_admit(struct hg_ticketline *line, struct hg_ticketline_tenant *ten
    out; nothing else is read. */
 void hg_ticketline_push(struct hg_ticketline *line, struct hg_ticketline_tenant *tenant,
                         struct hg_ticketline_waiter *waiter, uint64_t now_us);
+/* The lowest tag of those that take turns; UINT64_MAX: nobody does. */
+uint64_t hg_ticketline_lowest_us(struct hg_ticketline *line, uint64_t now_us);
+/* That tag was served, on another worker: who begins to wait is raised to it. */
+static inline void hg_ticketline_note_served(struct hg_ticketline *line, uint64_t tag_us)
+{
+    if (line->served_us < tag_us)
+        line->served_us = tag_us;
+}
 /* Takes out the one whose turn it is, whether it is late or not (so call hg_ticketline_expire
    first), and counts its sojourn; NULL: nobody waits. The caller has a ticket for it, and calls
    hg_ticketline_take before it pops another. */

@@ -115,7 +115,8 @@ static uint64_t predict_us(const struct hg_ticketline *line,
     if (tenant->is_held && tenant->limit < part)
         part = tenant->limit;
     double tickets = max_of(tenant->out, part);
-    double wait_us = ahead * (double)hg_ticketline_service_us(tenant) / tickets;
+    uint64_t service_us = hg_ticketline_net_us(line, tenant, hg_ticketline_service_us(tenant));
+    double wait_us = ahead * (double)service_us / tickets;
     if (ahead < wait_us * tenant->grants_per_us)
         wait_us = ahead / tenant->grants_per_us;
     return wait_us < LONGEST_US ? (uint64_t)wait_us : (uint64_t)LONGEST_US;

@@ -8,7 +8,6 @@
 #define CUT_US     100000   /* a window is cut no more often, nor before the cut can show */
 #define RAISE_US   1000000  /* beyond a size that failed it grows by one in so long, */
 #define FORGET_US  10000000 /* until then */
-#define LEAST      2        /* tickets that a newcomer may have in any case */
 #define PROOFS     8        /* after so many windows grow */
 #define UNKNOWN_US 500000   /* for so long one that was held back counts as not known */
 #define VAIN_US    300000   /* a cut has had time to show after that and three services */
@@ -174,8 +173,9 @@ void hg_ticketline_shrink(const struct hg_ticketline *line, struct hg_ticketline
 {
     uint64_t seconds = hg_ticketline_since(now_us, tenant->idle_us) / HG_TICKETLINE_IDLE_US;
     uint32_t least = line->windows.least;
-    if (tenant->mean_16us == 0 && line->fresh_count > 1 && least > LEAST)
-        least = least / line->fresh_count > LEAST ? least / line->fresh_count : LEAST;
+    if (tenant->mean_16us == 0 && line->fresh_count > 1 && least > line->windows.newcomer)
+        least = least / line->fresh_count > line->windows.newcomer ? least / line->fresh_count
+                                                                   : line->windows.newcomer;
     if (tenant->limit == UINT32_MAX)
         tenant->limit = least;
     tenant->limit = seconds < 32 ? tenant->limit >> seconds : 0;

@@ -123,6 +123,7 @@ static uint32_t learn(const struct hg_gate_pass *pass, struct hg_gate_line *in, 
     uint32_t usual_us = class->usual_us;
     uint32_t work_us = hg_linework_note(&in->work, class, held_us, in->line.count > 0,
                                         in->worker->loop.now_us, &pass->place->is_short);
+    pass->place->usual_us = class->usual_us;
     if (in->work.has_new || in->work.has_long || in->line.held > 0)
         note_mix(pass, in, usual_us, held_us);
     return work_us;
@@ -180,6 +181,8 @@ static HG_ALWAYS_INLINE void give_back(struct hg_gate_pass *pass, bool answered)
     if (HG_UNLIKELY(learns))
         hg_ticketline_learn(pass->place, held_us, answered);
     hg_ticketline_return(&in->line, pass->place, held_us, answered, worker->loop.now_us);
+    if (HG_UNLIKELY(in->line.count > 0))
+        hg_gate_tell_turn(in);
     hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
     if (HG_UNLIKELY(key != NULL && key->waiting > 0))
         hg_gate_release(in, key);
@@ -375,7 +378,7 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         have(pass, in, place, key);
         return HG_GATE_TAKEN;
     }
-    if (may_exceed(in, place) &&
+    if (has_room && may_exceed(in, place) &&
         hg_ticket_try_beyond(&in->holder->ticket, beyond(&in->holder->ticket))) {
         have(pass, in, place, key);
         return HG_GATE_TAKEN;

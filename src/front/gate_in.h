@@ -57,8 +57,12 @@ void hg_gate_release(struct hg_gate_line *in, struct hg_keyshare_key *key);
 /* While somebody waits, and every 50 ms: what the shares are, and who may go on. */
 void hg_gate_tick_keys(struct hg_gate_line *in);
 
-/* ---- windows (gate_window.c) ---- */
+/* ---- several workers (gate_workers.c) ---- */
 
+/* The worker that has the next turn; `named`: one that has waiters. */
+uint32_t hg_gate_next_worker(const struct hg_gate_line *in, uint32_t named);
+/* The line has changed, or is going to: what others are to know of its turns, and it of theirs. */
+void hg_gate_tell_turn(struct hg_gate_line *in);
 /* While somebody waits, and every 50 ms: what the windows are, and what other workers know of the
    line's tenants. */
 void hg_gate_tick_windows(struct hg_gate_line *in);
@@ -149,7 +153,7 @@ static inline bool hg_gate_has_waiters(const struct hg_gate_line *in)
 static inline void hg_gate_wake(struct hg_gate_line *in, uint32_t worker)
 {
     if (HG_UNLIKELY(worker != HG_TICKET_NOBODY))
-        hg_gate_wake_slow(in, worker);
+        hg_gate_wake_slow(in, hg_gate_next_worker(in, worker));
 }
 
 #endif

@@ -127,9 +127,10 @@ static struct hg_ticketline_conf conf_of(const struct hg_gate_line *in)
 
 /* Windows hold back more than the holder was told of, or less. Who is held back is no backlog: it
    waits for its tenant's own. */
-static void tell_held(struct hg_gate_line *in)
+static void tell_line(struct hg_gate_line *in)
 {
     int change = (int)in->line.held - (int)in->held;
+    hg_gate_tell_turn(in);
     if (HG_LIKELY(change == 0))
         return;
     in->held = in->line.held;
@@ -142,7 +143,7 @@ void hg_gate_rejoin(struct hg_gate_line *in)
 {
     if (in->line.count > 0)
         hg_gate_wake_slow(in, in->worker->index);
-    tell_held(in);
+    tell_line(in);
 }
 
 /* The next in turn has a ticket, unless its key has its share meanwhile; or the ticket goes back,
@@ -154,7 +155,7 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
     struct hg_gate_pass *pass;
     do {
         waiter = hg_ticketline_pop(&in->line, conf, now_us);
-        tell_held(in);
+        tell_line(in);
         if (waiter == NULL) {
             hg_gate_wake(in, hg_ticket_put(&in->holder->ticket));
             return;
@@ -164,7 +165,7 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
     hg_hist_record(&in->holder->waits[in->worker->index],
                    now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
     let_go(in, pass, pass->place);
-    tell_held(in);
+    tell_line(in);
 }
 
 static void leave_empty(struct hg_gate_line *in)
@@ -214,7 +215,7 @@ void hg_gate_serve(struct hg_gate_line *in)
     refuse_late_ones(in, &conf);
     while (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in, &conf);
-    tell_held(in);
+    tell_line(in);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -239,6 +240,8 @@ void hg_gate_publish_line(struct hg_gate_line *in)
         hg_gate_wake(in, hg_ticket_purse_spill(&in->holder->ticket, &shown->purse, false));
     }
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
+    if (in->line.count > 0)
+        hg_gate_tell_turn(in);
     hg_counter_set(&shown->queue_min_us, in->line.count > 0 ? in->line.last_min_us : 0);
     hg_counter_set(&shown->overloaded,
                    hg_ticketline_is_flooded(&in->line, in->worker->loop.now_us));
@@ -317,6 +320,7 @@ static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
     HG_PROBE_POINT(ticket__wait, pass->request->lane->bucket->name, in->place, in->line.count);
     pass->in_line = in;
     pass->place = place;
+    hg_gate_tell_turn(in);
     hg_ticketline_push(&in->line, place, &pass->waiter, now_us);
     atomic_fetch_add_explicit(&in->holder->waiting, 1, memory_order_relaxed);
     if (in->part != NULL) {
@@ -417,7 +421,7 @@ bool hg_gate_wait(struct hg_gate_pass *pass, struct hg_gate_line *in,
     }
     hold_session(pass);
     push(pass, in, place);
-    tell_held(in);
+    tell_line(in);
     if (in->line.count > 0 && hg_ticket_want(&in->holder->ticket, in->worker->index))
         grant(in, &conf); /* perhaps to another one, whose turn it is */
     if (in->line.count == 0)
@@ -432,7 +436,7 @@ void hg_gate_leave_line(struct hg_gate_pass *pass)
     count_canceled(in, pass);
     count_out(pass);
     disengage(in, pass);
-    tell_held(in);
+    tell_line(in);
     if (in->line.count == 0)
         leave_empty(in);
 }
@@ -477,7 +481,7 @@ static void let_out(struct hg_gate_pass *pass, bool with_ticket)
         disengage(in, pass);
         pass->owner->on_turn(pass);
     }
-    tell_held(in);
+    tell_line(in);
     if (in->line.count == 0)
         leave_empty(in);
 }

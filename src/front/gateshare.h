@@ -47,9 +47,10 @@ struct hg_gate_worker {
     hg_counter short_count, short_us; /* as in hg_probe_holder_seen */
     hg_counter unproven_out;          /* tickets that such keys have */
     hg_counter mix;                   /* enum hg_probe_mix */
-    hg_counter sole;                  /* hg_ticketline_sole of its line */
-    hg_counter shortest_us, over_us;  /* of its classes (hg_linework_classes), */
-    hg_counter has_new, has_long;     /* likewise, 0 or 1 */
+    hg_counter lowest_us;            /* hg_ticketline_lowest_us of its line; 0: nobody waited yet */
+    hg_counter sole;                 /* hg_ticketline_sole of its line */
+    hg_counter shortest_us, over_us; /* of its classes (hg_linework_classes), */
+    hg_counter has_new, has_long;    /* likewise, 0 or 1 */
     hg_counter width;               /* see hg_store_ops.width; of both kinds together, in the one of
                                        reads */
     struct hg_keyshare_counts keys; /* requests with a ticket, or in line for one, by key */
@@ -70,6 +71,7 @@ struct hg_gate_holder {
     _Atomic unsigned tenant_window;    /* a tenant's tickets at first; 0: there are no windows */
     _Atomic bool may_exceed;           /* by those who have hardly any tickets */
     _Atomic uint64_t grew_us;          /* when the size last grew; 0: never */
+    _Atomic uint64_t served_us; /* the highest tag that was served, on any worker, or nearly */
     uint64_t seen_answered, seen_worked_us; /* the controller's: up to its last step, */
     uint64_t seen_work_us, seen_work_squares, seen_short_count, seen_short_us;
     uint64_t seen_refused; /* and those that got no ticket */

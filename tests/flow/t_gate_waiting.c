@@ -334,6 +334,48 @@ static void test_resize(void **state)
     gate_close(&s);
 }
 
+/* A ticket that is given back goes to the worker where the lowest tag waits. */
+static void test_turns_go_over_workers(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct client second, other;
+    stage_init(&s.stage, 2);
+    atomic_store(&stage_find(&s.stage, "default")->ticket_mode, HG_MODE_ENFORCE);
+    gate_open(&s);
+    gate_bucket(&s.stage, "other");
+    stage_publish(&s.stage);
+    gate_connect(&s.stage, 0, &second);
+    gate_connect(&s.stage, 1, &other);
+    client_ask(&other, HG_OPCODE_SELECT_BUCKET, "other", 1);
+    stage_expect(&s.stage, &other, HG_OPCODE_SELECT_BUCKET, 0, 1);
+    client_ask(&s.client, HG_OPCODE_GET, "a", 1);
+    stage_run(&s.stage);
+    gate_resize(&s.stage, HG_GATE_READ, 1);
+    client_ask(&second, HG_OPCODE_GET, "b", 2);
+    stage_run(&s.stage);
+    client_ask(&other, HG_OPCODE_GET, "c", 3);
+    stage_run(&s.stage);
+    assert_int_equal(gate_waiting(&s.stage, HG_GATE_READ), 2);
+    gate_wait(&s.stage, 10000); /* which its tenant has to pay for, as somebody waits */
+    fakestore_obey_all(s.store);
+    scene_expect(&s, HG_OPCODE_GET, 0, 1);
+    stage_run(&s.stage);
+    struct fakestore *store =
+        HG_CONTAINER_OF(hg_worker_store(&s.stage.workers[1], &s.stage.upstreams[0].upstream),
+                        struct fakestore, store);
+    assert_int_equal(fakestore_pending(s.store), 0);
+    assert_int_equal(fakestore_pending(store), 1);
+    fakestore_obey_all(store);
+    stage_expect(&s.stage, &other, HG_OPCODE_GET, 0, 3);
+    stage_run(&s.stage);
+    fakestore_obey_all(s.store);
+    stage_expect(&s.stage, &second, HG_OPCODE_GET, 0, 2);
+    client_close(&second);
+    client_close(&other);
+    gate_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_ingress_tickets_of_plenty_are_not_charged),
         cmocka_unit_test(test_a_purse_goes_to_who_waits),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_turns_go_over_workers),
         cmocka_unit_test(test_queue_bound),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_request_deadline),

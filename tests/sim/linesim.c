@@ -222,15 +222,22 @@ static void note_wait(struct sim *sim, uint64_t wait_us)
     sim->min_us = wait_us < sim->min_us ? wait_us : sim->min_us;
 }
 
-/* The next in turn that has waiters; NULL: none has. */
+/* Where the lowest tag waits; NULL: nobody does. */
 static struct worker *next_worker(struct sim *sim)
 {
+    struct worker *next = NULL;
+    uint64_t lowest_us = UINT64_MAX;
     for (uint32_t i = 0; i < sim->worker_count; i++) {
-        sim->turn = (sim->turn + 1) % sim->worker_count;
-        if (sim->workers[sim->turn].line.count > 0)
-            return &sim->workers[sim->turn];
+        struct worker *worker = &sim->workers[(sim->turn + 1 + i) % sim->worker_count];
+        uint64_t tag_us = hg_ticketline_lowest_us(&worker->line, sim->now_us);
+        if (tag_us >= lowest_us)
+            continue;
+        next = worker;
+        lowest_us = tag_us;
     }
-    return NULL;
+    if (next != NULL)
+        sim->turn = (uint32_t)(next - sim->workers);
+    return next;
 }
 
 /* Each worker counts on its part of the tickets (part_of in front/gate_line.c). */
@@ -250,6 +257,8 @@ static void serve(struct sim *sim)
         share_size(sim, worker);
         struct request *request =
             (struct request *)hg_ticketline_pop(&worker->line, &worker->conf, sim->now_us);
+        for (uint32_t i = 0; i < sim->worker_count; i++)
+            hg_ticketline_note_served(&sim->workers[i].line, worker->line.served_us);
         note_wait(sim, sim->now_us - request->waiter.since_us);
         send(sim, request);
     }
@@ -279,9 +288,10 @@ static bool finds_ticket(struct sim *sim, struct worker *worker,
     int64_t size = size_of(sim);
     if (sim->setup->direct)
         return true;
-    if (sim->out < size && worker->line.count == 0 && hg_ticketline_has_room(&worker->line, tenant))
+    bool has_room = hg_ticketline_has_room(&worker->line, tenant);
+    if (sim->out < size && worker->line.count == 0 && has_room)
         return true;
-    return sim->setup->size == 0 && tenant->out < 2 && tenant->count == 0 &&
+    return has_room && sim->setup->size == 0 && tenant->out < 2 && tenant->count == 0 &&
            sim->out < size + (size / 8 > 2 ? size / 8 : 2);
 }
 
@@ -326,6 +336,7 @@ static void note_work(struct sim *sim, struct worker *worker, uint32_t tenant, u
     uint32_t work_us =
         hg_linework_note(work, class, service_us, worker->line.count > 0, sim->now_us, &is_short);
     worker->tenants[tenant].is_short = is_short;
+    worker->tenants[tenant].usual_us = class->usual_us;
     work->done_us += work_us;
     sim->work_us += work_us;
     sim->squares += (double)work_us * work_us;
@@ -377,7 +388,7 @@ static void finish(struct sim *sim, struct request *request)
     serve(sim);
 }
 
-/* What workers know of each other's tenants (tell_workers in front/gate_window.c). */
+/* What workers know of each other's tenants (tell_workers in front/gate_workers.c). */
 static void tell_workers(struct sim *sim, struct worker *own)
 {
     struct hg_linework_classes others = HG_LINEWORK_NO_CLASSES;
@@ -406,6 +417,7 @@ static void tick_worker(struct sim *sim, struct worker *worker)
     hg_linework_tick(&worker->work, sim->now_us);
     tell_workers(sim, worker);
     windows->least = least_window(sim);
+    windows->newcomer = sim->worker_count > 1 ? 1 : 2;
     windows->no_queue = hg_linework_explains(&worker->work, worker->line.out);
     windows->part = (uint32_t)(worker->work.slots / hg_ticketline_active(&worker->line));
     windows->over_us = hg_linework_over_us(&worker->work, sim->now_us);
@@ -495,6 +507,7 @@ static void init_worker(struct sim *sim, struct worker *worker)
     hg_ticketline_init(&worker->line);
     hg_linework_init(&worker->work, 0);
     worker->line.windows.least = least_window(sim);
+    worker->line.windows.newcomer = sim->worker_count > 1 ? 1 : 2;
     worker->told = HG_LINEWORK_NO_CLASSES;
     for (uint32_t t = 0; t < LINESIM_TENANTS; t++) {
         hg_ticketline_tenant_init(&worker->tenants[t]);

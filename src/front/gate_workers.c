@@ -1,6 +1,44 @@
-// gate_window - what the windows of tenants in a line depend on
+// gate_workers - what the workers know of each other's lines: tenants, windows, whose turn it is
 // SPDX-License-Identifier: BSD-3-Clause
 #include "front/gate_in.h"
+
+/* ---- turns ---- */
+
+/* Where the lowest tag waits. The bits and tags of others may be of a moment ago: then a ticket
+   goes to a worker that has waiters, too. `named`: one of those. */
+uint32_t hg_gate_next_worker(const struct hg_gate_line *in, uint32_t named)
+{
+    const struct hg_gate_holder *holder = in->holder;
+    if (holder->worker_count == 1)
+        return named;
+    uint64_t bits = hg_ticket_waiting(&holder->ticket);
+    uint64_t lowest_us = hg_counter_get(&holder->workers[named].lowest_us);
+    for (; bits != 0; bits &= bits - 1) {
+        uint32_t worker = (uint32_t)__builtin_ctzll(bits);
+        uint64_t tag_us = hg_counter_get(&holder->workers[worker].lowest_us);
+        if (tag_us >= lowest_us)
+            continue;
+        named = worker;
+        lowest_us = tag_us;
+    }
+    return named;
+}
+
+void hg_gate_tell_turn(struct hg_gate_line *in)
+{
+    struct hg_gate_holder *holder = in->holder;
+    if (holder->worker_count == 1)
+        return;
+    uint64_t served_us = atomic_load_explicit(&holder->served_us, memory_order_relaxed);
+    if (in->line.served_us > served_us)
+        atomic_store_explicit(&holder->served_us, in->line.served_us, memory_order_relaxed);
+    else
+        hg_ticketline_note_served(&in->line, served_us);
+    hg_counter_set(&holder->workers[in->worker->index].lowest_us,
+                   hg_ticketline_lowest_us(&in->line, in->worker->loop.now_us));
+}
+
+/* ---- windows ---- */
 
 /* What the workers know of each other's tenants. */
 static void tell_workers(struct hg_gate_line *in)
@@ -47,6 +85,7 @@ void hg_gate_tick_windows(struct hg_gate_line *in)
     hg_linework_tick(&in->work, in->worker->loop.now_us);
     tell_workers(in);
     windows->least = least == 0 || part > 0 ? part : 1;
+    windows->newcomer = in->holder->worker_count > 1 ? 1 : 2;
     windows->no_queue = hg_linework_explains(&in->work, in->line.out);
     windows->part = (uint32_t)(in->work.slots / hg_ticketline_active(&in->line));
     windows->over_us = hg_linework_over_us(&in->work, in->worker->loop.now_us);
