@@ -15,10 +15,10 @@ BESIDE = {"fast": [Party("fast", "fast", prefix="f", keys=100, rate=FAST_RATE, c
                          begins=0.2)]}
 
 
-def beside(slots, threads=1):
-    """The store, whose requests of the tenant `slow` are."""
-    return scene(tenants=("fast", "slow"), threads=threads, service_ms=FAST_MS, slots=slots,
-                 slow={"slow:": SLOW_MS})
+def beside(slots, threads=1, slow=("slow",)):
+    """The store, whose requests of the tenants `slow` are."""
+    return scene(tenants=("fast", *slow), threads=threads, service_ms=FAST_MS, slots=slots,
+                 slow={name + ":": SLOW_MS for name in slow})
 
 
 @measures
@@ -39,6 +39,27 @@ def test_fast_requests_beside_slow_ones(tell, slots, threads):  # noqa: F811
         assert fast.p99 <= 500, fast
     else:
         assert near(fast.p99, alone.p99, 3), (fast.p99, alone.p99)
+    assert slow.rate >= 0.8 * direct["slow"].rate, (slow.rate, direct["slow"].rate)
+
+
+@measures
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_fast_requests_beside_ten_slow_tenants(tell, threads):  # noqa: F811
+    """Each of which may have a ticket, so together they have more than the store does at a time."""
+    slow = ["slow%d" % n for n in range(10)]
+    groups = {"fast": BESIDE["fast"],
+              "slow": [Party(name, name, prefix="s", keys=100, connections=SLOW_CLIENTS // 10,
+                             begins=0.2) for name in slow]}
+    with beside(16, threads, slow) as here:
+        here.fill(*groups["fast"], *groups["slow"])
+        direct = here.direct(groups, 3)
+        with here.front():
+            through = here.through(groups, 5)
+    fast, slow = through["fast"], through["slow"]
+    tell("fast %s, slow %s" % (direct["fast"], direct["slow"]),
+         "fast %s, slow %s" % (fast, slow))
+    assert fast.lost_share <= 0.05, fast
+    assert fast.p50 <= direct["fast"].p50, (fast.p50, direct["fast"].p50)
     assert slow.rate >= 0.8 * direct["slow"].rate, (slow.rate, direct["slow"].rate)
 
 

@@ -313,16 +313,22 @@ static void test_a_window_is_halved_for_each_second_without_a_ticket(void **stat
     }
 }
 
-/* Beside nobody else a tenant needs no window. What it has it keeps when another comes. */
-static void test_a_tenant_that_is_alone_is_not_bound(void **state)
+/* Tenant 0, for three seconds. */
+static void be_alone(void)
 {
-    (void)state;
-    open_windows(1000);
     for (uint32_t i = 0; i < 3; i++) {
         arrive(0, 1 * MS);
         pass(1 * S);
         hg_ticketline_tick(&line, now_us);
     }
+}
+
+/* Beside nobody else a tenant needs no window. What it has it keeps when another comes. */
+static void test_a_tenant_that_is_alone_is_not_bound(void **state)
+{
+    (void)state;
+    open_windows(1000);
+    be_alone();
     arrive_many(0, 100, 200 * MS);
     assert_tenant(0, 100, 0, false);
     arrive(1, 2 * MS);
@@ -335,11 +341,7 @@ static void test_a_tenant_that_is_alone_on_its_worker(void **state)
 {
     (void)state;
     open_windows(1000);
-    for (uint32_t i = 0; i < 3; i++) {
-        arrive(0, 1 * MS);
-        pass(1 * S);
-        hg_ticketline_tick(&line, now_us);
-    }
+    be_alone();
     line.windows.has_others = true;
     arrive_many(0, 100, 200 * MS);
     assert_tenant(0, 8, 92, true);
