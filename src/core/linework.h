@@ -66,6 +66,11 @@ uint32_t hg_linework_over_us(const struct hg_linework *of, uint64_t now_us);
 struct hg_linework_classes hg_linework_tell(const struct hg_linework *of, uint64_t now_us);
 /* Adds the classes of one line to those of others. */
 void hg_linework_add(struct hg_linework_classes *sum, const struct hg_linework_classes *line);
+/* Does the line have short requests of its own? */
+static inline bool hg_linework_has_short(const struct hg_linework *of)
+{
+    return of->own.shortest_us != UINT32_MAX && of->own.shortest_us / 4 <= of->shortest_us;
+}
 /* What other workers tell, all together. */
 void hg_linework_hear(struct hg_linework *of, const struct hg_linework_classes *others);
 

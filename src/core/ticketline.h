@@ -175,7 +175,8 @@ struct hg_ticketline {
     struct hg_list held_back; /* tenants */
     uint64_t unknown_us;      /* see hg_ticketline_holds_unknown */
     uint64_t grown_us;        /* when their windows last grew by proofs, */
-    uint32_t proofs;          /* of which there have been so many since */
+    uint32_t proofs;          /* of which there have been so many since; */
+    uint32_t rounds;          /* and so often enough of them */
     uint32_t seen;            /* tenants that were active in this window, */
     uint32_t seen_before;     /* in the one before */
     uint64_t sole;            /* id of the only one of these; 0: there is none, */
@@ -343,9 +344,12 @@ HG_MUST_USE static inline bool hg_ticketline_has_room(struct hg_ticketline *line
 }
 
 /* A request of a short class was answered, that got its ticket at granted_us: in the usual time, so
-   the store has room for more; or not. While some are held back. */
+   the store has room for more; or not. While some are held back, on any worker. */
 void hg_ticketline_prove(struct hg_ticketline *line, bool in_time, uint64_t granted_us,
                          uint64_t now_us);
+
+/* Enough of that was proved on another worker. */
+void hg_ticketline_grow(struct hg_ticketline *line, uint64_t now_us);
 
 /* ---- waiters ---- */
 

@@ -81,6 +81,12 @@ void hg_ticketline_prove(struct hg_ticketline *line, bool in_time, uint64_t gran
     line->proofs = in_time ? line->proofs + 1 : 0;
     if (line->proofs < PROOFS)
         return;
+    line->rounds++;
+    hg_ticketline_grow(line, now_us);
+}
+
+void hg_ticketline_grow(struct hg_ticketline *line, uint64_t now_us)
+{
     line->proofs = 0;
     line->grown_us = now_us;
     HG_LIST_EACH(node, &line->held_back)

@@ -106,7 +106,7 @@ static void note_mix(const struct hg_gate_pass *pass, struct hg_gate_line *in, u
         return;
     if (usual_us == 0)
         hg_ticketline_forget_unknown(&in->line);
-    if (in->line.held > 0)
+    if (in->line.held > 0 || in->held_elsewhere)
         hg_ticketline_prove(&in->line, hg_linework_is_in_time(&in->work, usual_us, held_us),
                             pass->ticket_us, now_us);
     if (in->work.has_long) {

@@ -36,7 +36,9 @@ struct hg_gate_line {
         keys;             /* of the requests that have a ticket, or are in line; not of ingress */
     uint64_t answered_us; /* when the store last answered one of them; 0: never */
     struct hg_linework work;
-    uint32_t held; /* of line.held, what the holder was told of */
+    uint32_t held;                                 /* of line.held, what the holder was told of */
+    bool held_elsewhere;                           /* some are held back on other workers */
+    uint64_t rounds_elsewhere, forgiven_elsewhere; /* sums of other workers' counters */
     struct hg_worker *worker;
     struct hg_list node; /* of the worker's, while somebody waits in it, or for a key's share */
 };

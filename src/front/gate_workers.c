@@ -46,16 +46,21 @@ static void tell_workers(struct hg_gate_line *in)
     struct hg_gate_worker *workers = in->holder->workers, *own = &workers[in->worker->index];
     struct hg_linework_classes classes = hg_linework_tell(&in->work, in->worker->loop.now_us);
     struct hg_linework_classes others = HG_LINEWORK_NO_CLASSES;
-    uint64_t sole = hg_ticketline_sole(&in->line);
+    uint64_t sole = hg_ticketline_sole(&in->line), rounds = 0, forgiven = 0;
     hg_counter_set(&own->sole, sole);
     hg_counter_set(&own->shortest_us, classes.shortest_us);
     hg_counter_set(&own->over_us, classes.over_us);
     hg_counter_set(&own->has_new, classes.has_new);
     hg_counter_set(&own->has_long, classes.has_long);
+    hg_counter_set(&own->rounds, in->line.rounds);
     in->line.windows.has_others = false;
     for (struct hg_gate_worker *of = workers; of < workers + in->holder->worker_count; of++) {
         uint64_t other = hg_counter_get(&of->sole);
-        if (of == own || other == 0)
+        if (of == own)
+            continue;
+        rounds += hg_counter_get(&of->rounds);
+        forgiven += hg_counter_get(&of->forgiven);
+        if (other == 0)
             continue;
         in->line.windows.has_others |= other != sole;
         classes = (struct hg_linework_classes){
@@ -67,6 +72,14 @@ static void tell_workers(struct hg_gate_line *in)
         hg_linework_add(&others, &classes);
     }
     hg_linework_hear(&in->work, &others);
+    if (rounds != in->rounds_elsewhere && !hg_linework_has_short(&in->work))
+        hg_ticketline_grow(&in->line, in->worker->loop.now_us);
+    if (forgiven != in->forgiven_elsewhere && !in->work.own.has_long)
+        hg_linework_forgive(&in->work);
+    in->rounds_elsewhere = rounds;
+    in->forgiven_elsewhere = forgiven;
+    in->held_elsewhere =
+        atomic_load_explicit(&in->holder->held, memory_order_relaxed) > (int64_t)in->held;
 }
 
 void hg_gate_tell_nothing(struct hg_gate_line *in)
@@ -79,8 +92,10 @@ void hg_gate_tick_windows(struct hg_gate_line *in)
     struct hg_ticketline_windows *windows = &in->line.windows;
     unsigned least = atomic_load_explicit(&in->holder->tenant_window, memory_order_relaxed);
     unsigned part = least / in->holder->worker_count;
-    if (windows->vain)
+    if (windows->vain) {
         hg_linework_forgive(&in->work);
+        hg_counter_add(&in->holder->workers[in->worker->index].forgiven, 1);
+    }
     windows->vain = false;
     hg_linework_tick(&in->work, in->worker->loop.now_us);
     tell_workers(in);

@@ -51,6 +51,8 @@ struct hg_gate_worker {
     hg_counter sole;                 /* hg_ticketline_sole of its line */
     hg_counter shortest_us, over_us; /* of its classes (hg_linework_classes), */
     hg_counter has_new, has_long;    /* likewise, 0 or 1 */
+    hg_counter rounds;               /* hg_ticketline.rounds */
+    hg_counter forgiven;             /* how often hg_linework_forgive was called for its tenants */
     hg_counter width;               /* see hg_store_ops.width; of both kinds together, in the one of
                                        reads */
     struct hg_keyshare_counts keys; /* requests with a ticket, or in line for one, by key */

@@ -45,7 +45,8 @@ struct worker {
     struct hg_workclass classes[LINESIM_TENANTS];
     struct hg_ticketline_conf conf;
     struct hg_linework_classes told;
-    uint64_t sole;
+    uint64_t sole, forgiven;
+    uint64_t rounds_elsewhere, forgiven_elsewhere;
 };
 
 struct sim {
@@ -276,6 +277,8 @@ static uint32_t draw_worker(struct sim *sim, uint32_t load, uint32_t client)
 {
     if (sim->worker_count == 1)
         return 0;
+    if (sim->setup->is_apart)
+        return sim->setup->loads[load].tenant % sim->worker_count;
     return sim->setup->loads[load].clients > 0 ? client % sim->worker_count
                                                : hg_prng_below(&sim->prng, sim->worker_count);
 }
@@ -327,6 +330,14 @@ static void arrive(struct sim *sim, uint32_t load, uint32_t client)
     serve(sim);
 }
 
+static uint32_t held(const struct sim *sim)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sim->worker_count; i++)
+        count += sim->workers[i].line.held;
+    return count;
+}
+
 static void note_work(struct sim *sim, struct worker *worker, uint32_t tenant, uint64_t service_us)
 {
     struct hg_workclass *class = &worker->classes[tenant];
@@ -346,7 +357,7 @@ static void note_work(struct sim *sim, struct worker *worker, uint32_t tenant, u
     worker->line.windows.over_us = hg_linework_over_us(work, sim->now_us);
     if (is_short && usual_us == 0)
         hg_ticketline_forget_unknown(&worker->line);
-    if (worker->line.held > 0 && is_short)
+    if (is_short && held(sim) > 0)
         hg_ticketline_prove(&worker->line, hg_linework_is_in_time(work, usual_us, service_us),
                             sim->now_us - service_us, sim->now_us);
 }
@@ -380,8 +391,10 @@ static void finish(struct sim *sim, struct request *request)
     struct worker *worker = worker_of(sim, request);
     note_work(sim, worker, load_of(sim, request)->tenant, service_us);
     hg_ticketline_give(&worker->line, tenant_of(sim, request), service_us, true, sim->now_us);
-    if (worker->line.windows.vain)
+    if (worker->line.windows.vain) {
         hg_linework_forgive(&worker->work);
+        worker->forgiven++;
+    }
     worker->line.windows.vain = false;
     fill_slots(sim);
     tell(sim, request, ANSWERED);
@@ -392,16 +405,27 @@ static void finish(struct sim *sim, struct request *request)
 static void tell_workers(struct sim *sim, struct worker *own)
 {
     struct hg_linework_classes others = HG_LINEWORK_NO_CLASSES;
+    uint64_t rounds = 0, forgiven = 0;
     own->told = hg_linework_tell(&own->work, sim->now_us);
     own->sole = hg_ticketline_sole(&own->line);
     own->line.windows.has_others = false;
     for (struct worker *of = sim->workers; of < sim->workers + sim->worker_count; of++) {
-        if (of == own || of->sole == 0)
+        if (of == own)
+            continue;
+        rounds += of->line.rounds;
+        forgiven += of->forgiven;
+        if (of->sole == 0)
             continue;
         own->line.windows.has_others |= of->sole != own->sole;
         hg_linework_add(&others, &of->told);
     }
     hg_linework_hear(&own->work, &others);
+    if (rounds != own->rounds_elsewhere && !hg_linework_has_short(&own->work))
+        hg_ticketline_grow(&own->line, sim->now_us);
+    if (forgiven != own->forgiven_elsewhere && !own->told.has_long)
+        hg_linework_forgive(&own->work);
+    own->rounds_elsewhere = rounds;
+    own->forgiven_elsewhere = forgiven;
 }
 
 static uint32_t least_window(const struct sim *sim)

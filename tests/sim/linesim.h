@@ -33,6 +33,7 @@ struct linesim_load {
 struct linesim_setup {
     uint32_t slots;
     uint32_t workers; // that have clients and sources in equal parts; 0: one
+    bool is_apart;    // each tenant is on one of them only
     uint32_t size;    // tickets; 0: as the controller says, with windows of tenants
     struct linesim_load loads[LINESIM_LOADS];
     uint32_t load_count;
