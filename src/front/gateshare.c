@@ -138,14 +138,21 @@ void hg_gate_tally_reset(struct hg_gate_tally *tally)
     hg_counter_set(&tally->exempt_started, exempt);
 }
 
+/* Longer ago than the gap; 0: it never was. */
+static bool is_past(_Atomic uint64_t *at_us, uint64_t now_us)
+{
+    uint64_t us = atomic_load_explicit(at_us, memory_order_relaxed);
+    return us == 0 || (now_us > us && now_us - us > HG_GATESHARE_GAP_US);
+}
+
 bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us)
 {
     struct hg_gateshare *of = (struct hg_gateshare *)(uintptr_t)share;
-    uint64_t late_us = atomic_load_explicit(&of->backlog_late_us, memory_order_relaxed);
+    bool free = true;
     for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        if (hg_ticket_available(&share->holders[kind].ticket) <= 0)
-            return false;
-    return late_us == 0 || (now_us > late_us && now_us - late_us > HG_GATESHARE_GAP_US);
+        free &= hg_ticket_available(&share->holders[kind].ticket) > 0;
+    return is_past(&of->backlog_late_us, now_us) &&
+           (free || is_past(&of->backlog_empty_us, now_us));
 }
 
 void hg_gateshare_settle(struct hg_gateshare *share, uint64_t now_us)
@@ -162,9 +169,14 @@ void hg_gateshare_settle(struct hg_gateshare *share, uint64_t now_us)
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us)
 {
     int64_t before = atomic_fetch_add(&share->backlog, change);
-    uint64_t none = 0;
-    if (before == 0 && change > 0)
-        atomic_compare_exchange_strong(&share->backlog_since_us, &none, now_us);
-    else if (before == 1 && change < 0)
+    uint64_t since_us = atomic_load_explicit(&share->backlog_since_us, memory_order_relaxed);
+    if (before <= 0 && before + change > 0) {
+        bool goes_on = since_us != 0 && !(is_past(&share->backlog_empty_us, now_us) &&
+                                          is_past(&share->backlog_late_us, now_us));
+        if (!goes_on)
+            atomic_compare_exchange_strong(&share->backlog_since_us, &since_us, now_us);
+    } else if (before > 0 && before + change <= 0) {
+        atomic_store_explicit(&share->backlog_empty_us, now_us, memory_order_relaxed);
         hg_gateshare_settle(share, now_us);
+    }
 }

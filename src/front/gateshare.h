@@ -95,7 +95,8 @@ struct hg_gateshare {
        do. All of them leaving at once ends nothing by itself, see hg_gateshare_is_over. */
     _Atomic int64_t backlog;
     _Atomic uint64_t backlog_since_us;
-    _Atomic uint64_t backlog_late_us; /* when somebody last gave up waiting for a ticket, as its
+    _Atomic uint64_t backlog_empty_us; /* when the last of them left, */
+    _Atomic uint64_t backlog_late_us; /* and when somebody last gave up waiting for a ticket, as its
                                          time was over; 0: never */
     uint64_t looked_answered;         /* housekeeping's: answered requests at its last look, */
     uint64_t looked_service_us;       /* and the time that they took */
@@ -129,15 +130,18 @@ void hg_gate_tally_reset(struct hg_gate_tally *tally);
 /* "ingress", "read", "write" */
 const char *hg_gate_place_name(enum hg_gate_place place);
 
-/* A line that runs empty only because who waits gives up soon is a backlog all the same: it goes on
-   when the next one has to wait within so long of the last that gave up. */
-#define HG_GATESHARE_GAP_US 100000
+/* A line that runs empty because requests in it are refused is a backlog all the same, and so is
+   one whose last request has just got the last ticket: it goes on when the next request has to wait
+   within so long. */
+#define HG_GATESHARE_GAP_US 20000
 
-/* Nobody waits: is the backlog over? A ticket of each kind is free, and nobody gave up lately. */
+/* Nobody waits: is the backlog over? It is when a ticket of each kind is free and nobody was
+   refused for want of one lately, and in any case when nobody has waited for HG_GATESHARE_GAP_US.
+ */
 bool hg_gateshare_is_over(const struct hg_gateshare *share, uint64_t now_us);
 /* Nobody waited when it was last looked at: ends the backlog if it is over. Any thread. */
 void hg_gateshare_settle(struct hg_gateshare *share, uint64_t now_us);
-/* One more request waits, or one less. */
+/* So many more requests wait, or less. */
 void hg_gateshare_backlog(struct hg_gateshare *share, int change, uint64_t now_us);
 
 #endif

@@ -46,6 +46,42 @@ static void test_backlog(void **state)
     gate_close(&s);
 }
 
+/* The clock of a backlog after a time in which nobody waited. */
+static void test_backlog_after_a_break(void **state)
+{
+    static const struct {
+        bool has_free, was_refused;
+        uint64_t break_us;
+        bool goes_on;
+    } rows[] = {
+        {true, false, 0, false},
+        {true, true, HG_GATESHARE_GAP_US, true},
+        {true, true, HG_GATESHARE_GAP_US + 1, false},
+        {false, false, HG_GATESHARE_GAP_US, true},
+        {false, false, HG_GATESHARE_GAP_US + 1, false},
+        {false, true, HG_GATESHARE_GAP_US, true},
+        {false, true, HG_GATESHARE_GAP_US + 1, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < HG_COUNT_OF(rows); i++) {
+        struct hg_gateset *set = hg_gateset_new(1);
+        struct hg_gateshare *share = hg_gateset_take(set, NULL, "", 1);
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            assert_int_equal(hg_ticket_resize(&share->holders[kind].ticket, rows[i].has_free),
+                             HG_TICKET_NOBODY);
+        hg_gateshare_backlog(share, 3, 1000);
+        if (rows[i].was_refused)
+            atomic_store(&share->backlog_late_us, 500000);
+        hg_gateshare_backlog(share, -3, 500000);
+        hg_gateshare_backlog(share, 2, 500000 + rows[i].break_us);
+        assert_int_equal(atomic_load(&share->backlog_since_us),
+                         rows[i].goes_on ? 1000 : 500000 + rows[i].break_us);
+        hg_gateshare_backlog(share, -2, 500000 + rows[i].break_us);
+        hg_gateset_give(set, share);
+        hg_gateset_free(set);
+    }
+}
+
 /* Who waits for a connection is backlog, too; who passed a bind throttle is not. */
 static void test_backlog_for_room(void **state)
 {
@@ -318,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backlog),
+        cmocka_unit_test(test_backlog_after_a_break),
         cmocka_unit_test(test_backlog_for_room),
         cmocka_unit_test(test_charge_is_given_back),
         cmocka_unit_test(test_held_for_credits_before),
