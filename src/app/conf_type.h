@@ -48,6 +48,7 @@
 #define HG_CONF_TICKETS_SCOPE_VALUES(V) V(TICKETS_SCOPE_UPSTREAM, "upstream") \
     V(TICKETS_SCOPE_SERVER, "server")
 #define HG_CONF_BIND_CONTROL_VALUES(V) V(BIND_CONTROL_SHARE, "share") V(BIND_CONTROL_HERA, "hera")
+#define HG_CONF_BIND_MENDED_VALUES(V) V(BIND_MENDED_HALVE, "halve") V(BIND_MENDED_SEED, "seed")
 #define HG_CONF_CLIENT_AUTH_VALUES(V) V(CLIENT_AUTH_NONE, "none") V(CLIENT_AUTH_OPTIONAL, "optional") \
     V(CLIENT_AUTH_REQUIRED, "required")
 #define HG_CONF_CLIENT_USER_VALUES(V) V(CLIENT_USER_NONE, "none") V(CLIENT_USER_CN, "cn")
@@ -77,6 +78,7 @@
     C(TICKETS_SCOPE, hg_conf_tickets_scope, HG_CONF_TICKETS_SCOPE_VALUES) \
     C(FLOOD_ORDER, hg_conf_flood_order, HG_CONF_FLOOD_ORDER_VALUES) \
     C(BIND_CONTROL, hg_conf_bind_control, HG_CONF_BIND_CONTROL_VALUES) \
+    C(BIND_MENDED, hg_conf_bind_mended, HG_CONF_BIND_MENDED_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
     C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
     C(TLS_VERSION, hg_conf_tls_version, HG_CONF_TLS_VERSION_VALUES) \
@@ -127,6 +129,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_TICKETS_SCOPE(name)     enum hg_conf_tickets_scope name;
 #define HG_CONF_FIELD_FLOOD_ORDER(name)       enum hg_conf_flood_order name;
 #define HG_CONF_FIELD_BIND_CONTROL(name)      enum hg_conf_bind_control name;
+#define HG_CONF_FIELD_BIND_MENDED(name)       enum hg_conf_bind_mended name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
 #define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;
 #define HG_CONF_FIELD_TLS_VERSION(name)       enum hg_conf_tls_version name;

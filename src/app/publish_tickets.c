@@ -85,6 +85,7 @@ void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
         .tenant_window = (unsigned)conf->tenant_window,
         .key_share_pct =
             conf->bind_control == HG_CONF_BIND_CONTROL_SHARE ? (unsigned)conf->key_share_pct : 100,
+        .bind_halves = conf->bind_mended == HG_CONF_BIND_MENDED_HALVE,
         .evict_longest = conf->bind_control == HG_CONF_BIND_CONTROL_HERA,
         .cap = conf->upstream_tickets,
         .is_sum = is_sum(conf),

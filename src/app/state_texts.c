@@ -55,6 +55,7 @@ static const unsigned upstream_kept[] = {
     HG_CONF_UPSTREAM_key_share_pct,
     HG_CONF_UPSTREAM_tenant_window,
     HG_CONF_UPSTREAM_bind_control,
+    HG_CONF_UPSTREAM_bind_mended,
     HG_CONF_UPSTREAM_throughput_probing_interval_ms,
     HG_CONF_UPSTREAM_throughput_probing_initial_concurrency,
     HG_CONF_UPSTREAM_throughput_probing_min_concurrency,

@@ -68,6 +68,7 @@ static void absorb(void *a, const void *b)
     into->asked_us = from->asked_us > into->asked_us ? from->asked_us : into->asked_us;
     into->passed += from->passed;
     into->refused += from->refused;
+    into->halved += from->halved;
 }
 
 static json_t *row_json(const struct shown *row, uint64_t now_us)
@@ -81,11 +82,11 @@ static json_t *row_json(const struct shown *row, uint64_t now_us)
     snprintf(class, sizeof class, "%s/%s", of->bucket,
              hg_hot_type_name((enum hg_hot_type)of->type) + sizeof "TABLE_HOTKEY_" - 1);
     uint64_t idle_us = of->asked_us != 0 && now_us > of->asked_us ? now_us - of->asked_us : 0;
-    return json_pack("{s:s, s:s, s:s, s:I, s:f, s:i, s:I, s:I, s:I}", "class", class, "k", table,
-                     "v", key, "allowEveryX", (json_int_t)of->x, "allowFrac",
+    return json_pack("{s:s, s:s, s:s, s:I, s:f, s:i, s:I, s:I, s:I, s:I}", "class", class, "k",
+                     table, "v", key, "allowEveryX", (json_int_t)of->x, "allowFrac",
                      1.0 / (double)(of->x > 0 ? of->x : 1), "workers", (int)row->workers, "passed",
-                     (json_int_t)of->passed, "refused", (json_int_t)of->refused, "idleMillis",
-                     (json_int_t)(idle_us / 1000));
+                     (json_int_t)of->passed, "refused", (json_int_t)of->refused, "halved",
+                     (json_int_t)of->halved, "idleMillis", (json_int_t)(idle_us / 1000));
 }
 
 static void add_entries(struct hg_process *process, struct hg_job *job,
@@ -124,6 +125,7 @@ static void add_tenant(struct hg_job *job, const struct hg_bucket *bucket)
     } while (0)
     HG_BIND_ROW(bind_throttled);
     HG_BIND_ROW(bind_passed);
+    HG_BIND_ROW(bind_halved);
     HG_BIND_ROW(bind_would_throttle);
     HG_BIND_ROW(bind_evicted);
     HG_BIND_ROW(bind_evicted_waiting);

@@ -334,6 +334,7 @@ static bool is_taken_over(size_t option)
     case HG_CONF_UPSTREAM_key_share_pct:
     case HG_CONF_UPSTREAM_tenant_window:
     case HG_CONF_UPSTREAM_bind_control:
+    case HG_CONF_UPSTREAM_bind_mended:
     case HG_CONF_UPSTREAM_throughput_probing_interval_ms:
     case HG_CONF_UPSTREAM_throughput_probing_initial_concurrency:
     case HG_CONF_UPSTREAM_throughput_probing_min_concurrency:

@@ -3,10 +3,10 @@
 //
 //   2026-01-31T12:00:00.123Z warn upstream=cache server=10.0.0.1:11211 msg="breaker opened"
 //
-// A call site writes at most HG_LOG_PER_SECOND lines a second (HG_TRACE_PER_SECOND of traces); what
-// it leaves out is counted and told with its next line. The sink is the process's, as stderr is; it
-// may be opened, changed and reopened on any thread while others write. Lines are written with one
-// write(2), so threads do not mix.
+// A call site writes at most HG_LOG_PER_SECOND lines a second (HG_TRACE_PER_SECOND of traces,
+// HG_EVICT_PER_SECOND of evicted requests); what it leaves out is counted and told with its next
+// line. The sink is the process's, as stderr is; it may be opened, changed and reopened on any
+// thread while others write. Lines are written with one write(2), so threads do not mix.
 #ifndef HG_BASE_LOG_H
 #define HG_BASE_LOG_H
 
@@ -19,6 +19,7 @@
 
 #define HG_LOG_PER_SECOND   10
 #define HG_TRACE_PER_SECOND 1000 /* of traced requests, which are sampled already */
+#define HG_EVICT_PER_SECOND 1000 /* of evicted requests: each has its line */
 
 enum hg_log_level { HG_LOG_ERROR, HG_LOG_WARN, HG_LOG_INFO, HG_LOG_DEBUG };
 
@@ -46,6 +47,7 @@ void hg_log_at(struct hg_log_site *site, enum hg_log_level level, const char *fm
     } while (0)
 #define HG_LOG(level, ...) HG_LOG_UP_TO(HG_LOG_PER_SECOND, level, __VA_ARGS__)
 #define hg_log_trace(...)  HG_LOG_UP_TO(HG_TRACE_PER_SECOND, HG_LOG_INFO, __VA_ARGS__)
+#define hg_log_evict(...)  HG_LOG_UP_TO(HG_EVICT_PER_SECOND, HG_LOG_INFO, __VA_ARGS__)
 #define hg_log_error(...)  HG_LOG(HG_LOG_ERROR, __VA_ARGS__)
 #define hg_log_warn(...)   HG_LOG(HG_LOG_WARN, __VA_ARGS__)
 #define hg_log_info(...)   HG_LOG(HG_LOG_INFO, __VA_ARGS__)

@@ -88,7 +88,10 @@ size_t hg_bindevent_evict(char *out, size_t out_bytes, const struct hg_bindevent
         put(&text, "-");
     else
         put_number(&text, slot);
-    put_key(&text, of, "&k=", "&v=");
+    if (of->key.bytes.len == 0)
+        put(&text, "&k=-&v=-");
+    else
+        put_key(&text, of, "&k=", "&v=");
     return text.len;
 }
 

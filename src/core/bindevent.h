@@ -28,7 +28,8 @@ struct hg_bindevent_key {
     struct hg_bindthrottle_key key;
 };
 
-/* One request was evicted; `slot` is any number of its slot. */
+/* One request was evicted; `slot` is any number of its slot. Of one that has no key (no bytes, and
+   no table) k and v are `-`. */
 size_t hg_bindevent_evict(char *out, size_t out_bytes, const struct hg_bindevent_key *of,
                           uint64_t slot);
 /* One was let through while 1 in x is; `raddr`: the client's address. */

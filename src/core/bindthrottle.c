@@ -209,6 +209,7 @@ new_entry(struct hg_bindthrottle *table, const struct hg_bindthrottle_key *key, 
     *entry = (struct hg_bindthrottle_entry){
         .decayed_us = now_us,
         .made_us = now_us,
+        .passed_us = now_us,
         .hash = key->hash,
         .key_len = (uint32_t)len,
         .next = next,
@@ -251,6 +252,13 @@ struct hg_bindthrottle_entry *hg_bindthrottle_make(struct hg_bindthrottle *table
 
 /* ---- attempts ---- */
 
+static bool is_due(const struct hg_bindthrottle *table, const struct hg_bindthrottle_entry *entry,
+                   uint32_t x, uint64_t now_us)
+{
+    return entry->attempts >= x ||
+           (table->halves && now_us >= entry->passed_us + HG_BINDTHROTTLE_QUIET);
+}
+
 /* Apart from the search, which most requests end with. */
 static __attribute__((noinline)) enum hg_bindthrottle_verdict
 decide_entry(struct hg_bindthrottle *table, struct hg_bindthrottle_entry *entry, bool busy,
@@ -267,13 +275,16 @@ decide_entry(struct hg_bindthrottle *table, struct hg_bindthrottle_entry *entry,
     told.prev = told.x = in_force(entry->x);
     entry->asked_us = now_us;
     entry->last_x = told.x;
-    if (++entry->attempts < told.x) {
+    entry->attempts++;
+    if (!is_due(table, entry, told.x, now_us)) {
         entry->refused++;
         *ret_told = told;
         return HG_BINDTHROTTLE_REFUSE;
     }
     entry->attempts = 0;
     entry->passed++;
+    entry->passed_us = now_us;
+    told.before = entry->x;
     told.change = -1;
     if (busy)
         told.change = capped(2.0 * told.x + 1) - entry->x;
@@ -310,6 +321,48 @@ void hg_bindthrottle_undo(struct hg_bindthrottle *table, const struct hg_bindthr
     entry->attempts = entry->last_x;
     if (entry->passed > 0)
         entry->passed--;
+}
+
+/* ---- answers ---- */
+
+#define OVER_US 2000 /* an answer that takes so much longer than usual is in time all the same */
+
+static bool is_in_time(const struct hg_bindthrottle_entry *entry, uint64_t service_us,
+                       uint64_t usual_us)
+{
+    uint64_t more_us = usual_us > OVER_US ? usual_us : OVER_US;
+
+    return usual_us != 0 && service_us <= usual_us + more_us &&
+           (entry->held_us == 0 || service_us <= entry->held_us / 2);
+}
+
+struct hg_bindthrottle_entry *hg_bindthrottle_of_pass(const struct hg_bindthrottle *table,
+                                                      const struct hg_bindthrottle_pass *pass)
+{
+    for (uint16_t i = *bucket_of(table, pass->hash); i != 0;) {
+        struct hg_bindthrottle_entry *entry = &table->entries[i - 1];
+        if (entry->hash == pass->hash && entry->type == pass->type)
+            return entry;
+        i = entry->next;
+    }
+    return NULL;
+}
+
+bool hg_bindthrottle_answer(struct hg_bindthrottle *table, struct hg_bindthrottle_entry *entry,
+                            const struct hg_bindthrottle_pass *pass, uint64_t service_us,
+                            uint64_t usual_us, struct hg_bindthrottle_told *ret_told)
+{
+    if (!is_in_time(entry, service_us, usual_us))
+        return false;
+    /* An answer takes back what its own pass did to X, and what later passes did. */
+    double before = entry->x < pass->before ? entry->x : pass->before;
+    *ret_told = (struct hg_bindthrottle_told){.prev = in_force(entry->x)};
+    entry->x = before / 2;
+    entry->halved++;
+    entry->last_x = ret_told->x = in_force(entry->x);
+    if (ret_told->x < 2)
+        remove_entry(table, entry);
+    return true;
 }
 
 uint32_t hg_bindthrottle_sweep(struct hg_bindthrottle *table, double decr_per_sec, uint64_t now_us)

@@ -7,6 +7,15 @@
 //   time: X falls by `decr_per_sec` a second, continuously; the sweeper looks after silent keys
 //   X < 2: the entry goes
 //
+//   and where `halves` is set:
+//   a request passes whatever X is, if none has for a second
+//   a request that passed is answered in the usual time: X is at most half of what it was before
+//
+// The usual time is twice what requests of the kind usually take, or 2 ms more. A key that nobody
+// asked for otherwise would set its own usual time, so an answer must also have come in half of the
+// time for which the key's oldest request had been at the store when the key was evicted. A mended
+// key that is asked for once a second is free within 14 s, even from the largest X.
+//
 // X is kept as a real number, so that time works on it however short the gaps between requests; in
 // force, in every rule and in every text, is the whole number above it. So X = 2 lasts a second at
 // 1.0/s, and "X < 2" is a real number of 1 or less. A pass starts the count of attempts anew.
@@ -45,8 +54,10 @@ struct hg_bindthrottle_entry {
     uint32_t last_x;     /* in force after the last attempt, or when it was made or raised */
     uint64_t decayed_us; /* x is of this time */
     uint64_t made_us;
-    uint64_t asked_us; /* last attempt; 0: none */
-    uint64_t passed, refused;
+    uint64_t asked_us;  /* last attempt; 0: none */
+    uint64_t passed_us; /* last pass, or when it was made */
+    uint64_t held_us;   /* age of the key's oldest request when it was evicted; 0: not known */
+    uint64_t passed, refused, halved;
     uint32_t hash;
     uint32_t key_len; /* before it was cut */
     uint16_t next;    /* in its bucket, or free; index + 1 */
@@ -60,6 +71,7 @@ struct hg_bindthrottle {
     uint32_t capacity; /* entries that there is memory for, a power of two */
     uint32_t mask;     /* of the buckets */
     uint16_t free;     /* index + 1 */
+    bool halves;       /* the caller's, before each attempt: see above */
     uint16_t *buckets;
     struct hg_bindthrottle_entry
         *entries; /* capacity of them, in no order: those that are `used` */
@@ -112,6 +124,7 @@ struct hg_bindthrottle_told {
     uint32_t last; /* after the attempt before this one: time took last - prev */
     bool silent;   /* there was no attempt for a second or more before this one */
     double change; /* that the pass made, for hg_bindthrottle_undo */
+    double before; /* X before the pass, not rounded, for hg_bindthrottle_answer */
 };
 
 /* An attempt. `busy`: the upstream's slot use is above its target; looked at when it passes.
@@ -125,6 +138,22 @@ enum hg_bindthrottle_verdict hg_bindthrottle_decide(struct hg_bindthrottle *tabl
    the entry has gone. */
 void hg_bindthrottle_undo(struct hg_bindthrottle *table, const struct hg_bindthrottle_key *key,
                           double change);
+/* What is kept of a pass until its request is answered. */
+struct hg_bindthrottle_pass {
+    double change, before; /* as in hg_bindthrottle_told */
+    uint32_t hash;         /* of its key */
+    uint8_t type;
+};
+
+/* The entry of the key that the pass was for; NULL: it has gone. */
+struct hg_bindthrottle_entry *hg_bindthrottle_of_pass(const struct hg_bindthrottle *table,
+                                                      const struct hg_bindthrottle_pass *pass);
+/* Its request was answered by its store, after service_us. usual_us: what such requests usually
+   take there; 0: not known. True: it came in the usual time, and X has been halved, from
+   ret_told->prev to ret_told->x (1: the entry has gone); nothing else is told. */
+bool hg_bindthrottle_answer(struct hg_bindthrottle *table, struct hg_bindthrottle_entry *entry,
+                            const struct hg_bindthrottle_pass *pass, uint64_t service_us,
+                            uint64_t usual_us, struct hg_bindthrottle_told *ret_told);
 /* Lets time work on all entries and removes those that are over; how many are left. */
 uint32_t hg_bindthrottle_sweep(struct hg_bindthrottle *table, double decr_per_sec, uint64_t now_us);
 

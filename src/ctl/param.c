@@ -62,6 +62,7 @@ const char *const hg_ctl_upstream_params[] = {
     "key_share_pct",
     "tenant_window",
     "bind_control",
+    "bind_mended",
     "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency",
     "throughput_probing_min_concurrency",

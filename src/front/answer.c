@@ -195,8 +195,11 @@ void hg_answer_tell(struct hg_request *request, enum hg_outcome outcome, size_t 
     HG_PROBE_POINT(request__done, lane->bucket->name, request->call.op, total_us);
     if (request->state == HG_REQUEST_SENT)
         hg_counter_sub(&worker->in_flight, 1);
+    bool answered = outcome <= HG_OUTCOME_STORE_ERROR;
+    if (HG_UNLIKELY(request->bind_passed) && answered)
+        hg_bind_answered(&request->pass, &request->bind_pass);
     if (HG_LIKELY(request->pass.tickets != 0))
-        hg_gate_leave(request, outcome <= HG_OUTCOME_STORE_ERROR);
+        hg_gate_leave(request, answered);
 }
 
 void hg_answer_usage(struct hg_request *request, struct hg_answer_parts *parts)

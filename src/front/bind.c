@@ -37,6 +37,14 @@ static bool is_busy(const struct hg_worker *worker, const struct hg_lane *lane,
     return false;
 }
 
+/* Do answers in the usual time halve X? */
+static bool halves(const struct hg_lane *lane)
+{
+    const struct hg_upstream *upstream = lane->bucket->upstream;
+    return upstream != NULL &&
+           atomic_load_explicit(&upstream->gates->bind_halves, memory_order_relaxed);
+}
+
 /* ---- events ---- */
 
 static void log_passed(struct hg_session *session, const struct hg_lane *lane,
@@ -60,6 +68,15 @@ static void log_refused(const struct hg_lane *lane, const struct hg_bindthrottle
     char text[HG_BINDEVENT_BYTES];
     if (hg_bindevent_waned(text, sizeof text, &of, told) > 0)
         hg_log_info("%s", text);
+}
+
+static void log_halved(const struct hg_lane *lane, const struct hg_bindthrottle_key *key,
+                       const struct hg_bindthrottle_told *told)
+{
+    const struct hg_bindevent_key of = {lane->bucket->name, *key};
+    char text[HG_BINDEVENT_BYTES];
+    hg_bindevent_decr(text, sizeof text, &of, told->prev, told->prev - told->x);
+    hg_log_info("%s", text);
 }
 
 /* ---- the bind of a request ---- */
@@ -144,12 +161,14 @@ enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *
     if (exempt || mode == HG_MODE_OFF || !hg_bindthrottle_may_have(lane->binds, key->hash))
         return HG_BIND_FREE;
     bool busy = is_busy(worker, lane, (enum hg_hot_type)key->type);
+    lane->binds->halves = halves(lane);
     switch (hg_bindthrottle_decide(lane->binds, key, busy, decr_of(worker), worker->loop.now_us,
                                    &told)) {
     case HG_BINDTHROTTLE_PASS:
         hg_counter_add(&lane->bind_passed, 1);
         log_passed(session, lane, key, &told);
-        session->bind_change = told.change;
+        session->bind_pass =
+            (struct hg_bindthrottle_pass){told.change, told.before, key->hash, key->type};
         return mode == HG_MODE_ENFORCE ? HG_BIND_PASS : HG_BIND_FREE;
     case HG_BINDTHROTTLE_REFUSE:
         log_refused(lane, key, &told);
@@ -205,7 +224,7 @@ static void grow(struct hg_lane *lane)
 }
 
 void hg_bind_make(struct hg_worker *worker, struct hg_lane *lane,
-                  const struct hg_bindthrottle_key *key, uint64_t evicted)
+                  const struct hg_bindthrottle_key *key, uint64_t evicted, uint64_t held_us)
 {
     if (lane->binds == NULL && !open_table(worker, lane)) {
         hg_log_error("tenant=%s msg=\"no memory to throttle an evicted key\"", lane->bucket->name);
@@ -215,7 +234,27 @@ void hg_bind_make(struct hg_worker *worker, struct hg_lane *lane,
         hg_counter_add(&lane->bind_made, 1);
         grow(lane);
     }
-    hg_bindthrottle_make(lane->binds, key, evicted, decr_of(worker), worker->loop.now_us);
+    hg_bindthrottle_make(lane->binds, key, evicted, decr_of(worker), worker->loop.now_us)->held_us =
+        held_us;
+}
+
+void hg_bind_answered(const struct hg_gate_pass *pass, const struct hg_bindthrottle_pass *of)
+{
+    struct hg_lane *lane = pass->request->lane;
+    const struct hg_worker *worker = pass->request->session->worker;
+    struct hg_bindthrottle_told told;
+    if (lane->binds == NULL || pass->gate == NULL || !halves(lane))
+        return;
+    struct hg_bindthrottle_entry *entry = hg_bindthrottle_of_pass(lane->binds, of);
+    if (entry == NULL)
+        return;
+    /* The bytes stay in the entry's place though the entry may go: nothing is made here. */
+    const struct hg_bindthrottle_key key = hg_bindthrottle_key_of(entry);
+    if (!hg_bindthrottle_answer(lane->binds, entry, of, worker->loop.now_us - pass->ticket_us,
+                                hg_gate_usual_us(pass), &told))
+        return;
+    hg_counter_add(&lane->bind_halved, 1);
+    log_halved(lane, &key, &told);
 }
 
 void hg_bind_undo(struct hg_request *request)
@@ -229,7 +268,7 @@ void hg_bind_undo(struct hg_request *request)
     if (request->table != NULL && request->table->passes != NULL)
         hg_table_undo_passes(request->table);
     else if (hg_bind_of(request, room, &key))
-        hg_bindthrottle_undo(lane->binds, &key, request->bind_change);
+        hg_bindthrottle_undo(lane->binds, &key, request->bind_pass.change);
 }
 
 /* ---- the board ---- */
@@ -254,6 +293,7 @@ static void show_lane(struct hg_worker *worker, struct hg_bind_board *board,
         row->x = hg_bindthrottle_x(entry, decr_of(worker), worker->loop.now_us);
         row->passed = entry->passed;
         row->refused = entry->refused;
+        row->halved = entry->halved;
         row->asked_us = entry->asked_us;
     }
 }

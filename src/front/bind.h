@@ -37,6 +37,9 @@ enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *
    holds until the next refusal. */
 struct hg_span hg_bind_words(struct hg_worker *worker, const struct hg_lane *lane,
                              enum hg_hot_type type, uint32_t x, bool json);
+/* A request that had passed was answered by its store, and has its ticket yet: if that came in the
+   usual time, X may be halved. */
+void hg_bind_answered(const struct hg_gate_pass *pass, const struct hg_bindthrottle_pass *of);
 /* The request had passed, and was refused later without a slot. */
 void hg_bind_undo(struct hg_request *request);
 /* The bind of a request that was taken in, in `room` if it has a table; false: it has none. */
@@ -46,9 +49,9 @@ HG_MUST_USE bool hg_bind_of(const struct hg_request *request, uint8_t room[HG_HO
 /* Has it one key, of at least so many bytes? */
 bool hg_bind_has_key(const struct hg_request *request, unsigned least);
 
-/* An entry of an evicted key. */
+/* An entry of an evicted key, of which so many were evicted, and the oldest was held_us old. */
 void hg_bind_make(struct hg_worker *worker, struct hg_lane *lane,
-                  const struct hg_bindthrottle_key *key, uint64_t evicted);
+                  const struct hg_bindthrottle_key *key, uint64_t evicted, uint64_t held_us);
 
 /* ---- for the worker ---- */
 

@@ -14,7 +14,7 @@ struct hg_bind_shown {
     uint8_t type, table_len, key_len; /* enum hg_hot_type; of `key` */
     uint32_t hash;
     uint32_t x;
-    uint64_t passed, refused, asked_us;
+    uint64_t passed, refused, halved, asked_us;
     uint8_t key[HG_HOTKEY_KEY_MAX];
 };
 

@@ -58,7 +58,7 @@ bool hg_dispatch_refuse_bind(struct hg_session *session, struct hg_request *requ
         return true;
     case HG_BIND_PASS:
         request->bind_passed = request->call.quarantine = true;
-        request->bind_change = session->bind_change;
+        request->bind_pass = session->bind_pass;
         return false;
     default:
         if (hg_counter_get(&request->lane->bind_would_throttle) != would)

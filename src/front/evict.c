@@ -84,6 +84,14 @@ static bool may_go(const struct hg_request *request)
            (settings->evict_sent_writes || !hg_op_rows[request->call.op].writes);
 }
 
+/* May it go as the longest-running one? Not with a key that is too short to be evicted for. */
+static bool may_go_as_longest(const struct hg_request *request)
+{
+    unsigned least =
+        atomic_load_explicit(&request->lane->bucket->bind_min_bytes, memory_order_relaxed);
+    return may_go(request) && (!hg_bind_has_key(request, 0) || hg_bind_has_key(request, least));
+}
+
 static bool is_sent(const struct hg_gate_pass *pass)
 {
     return pass->gate != NULL && pass->request->state == HG_REQUEST_SENT;
@@ -97,7 +105,8 @@ static void count_one(void *arg, const struct hg_gate_pass *pass)
     struct hg_bindthrottle_key key;
     bool sent = is_sent(pass);
     sums->used += sent;
-    if (sent && may_go(request) && (sums->oldest_us == 0 || pass->ticket_us < sums->oldest_us))
+    if (sent && may_go_as_longest(request) &&
+        (sums->oldest_us == 0 || pass->ticket_us < sums->oldest_us))
         sums->oldest_us = pass->ticket_us;
     if (atomic_load_explicit(&request->lane->bucket->bind_mode, memory_order_relaxed) ==
             HG_MODE_OFF ||
@@ -304,11 +313,11 @@ static void log_evicted(const struct hg_request *request)
     char text[HG_BINDEVENT_BYTES];
     struct hg_bindevent_key of = {.tenant = request->lane->bucket->name};
     if (!hg_bind_of(request, room, &of.key))
-        return; /* it has no key */
+        of.key.type = hg_op_rows[request->call.op].writes ? HG_HOT_UPDATE : HG_HOT_QUERY;
     hg_bindevent_evict(text, sizeof text, &of,
                        request->state == HG_REQUEST_SENT ? request->call.place.index
                                                          : HG_BINDEVENT_NO_SLOT);
-    hg_log_info("%s", text);
+    hg_log_evict("%s", text);
 }
 
 /* Answers the request in its store's place, or takes it out of the line that it is in. */
@@ -355,7 +364,7 @@ static void find_oldest(void *arg, const struct hg_gate_pass *pass)
 {
     struct eviction *e = arg;
     struct hg_request *request = pass->request;
-    if (e->oldest == NULL && is_sent(pass) && may_go(request))
+    if (e->oldest == NULL && is_sent(pass) && may_go_as_longest(request))
         e->oldest = pass;
 }
 
@@ -371,7 +380,7 @@ static void carry_out(struct hg_worker *worker, struct hg_gate_part *part,
     e.keep = hg_bindwatch_share(&key->verdict, e.own);
     /* First: what comes in the place of those evicted is judged already. */
     hg_bind_make(worker, &key->bucket->lanes[worker->index], &key->verdict.key,
-                 key->verdict.evicted);
+                 key->verdict.evicted, key->verdict.oldest_us);
     if (part != NULL)
         each(part, evict_of, &e);
 }

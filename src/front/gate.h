@@ -82,6 +82,10 @@ HG_MUST_USE enum hg_gate_verdict hg_gate_ask(struct hg_gate_pass *pass, struct h
 /* It is over, whether it has a ticket, waits, or neither. */
 void hg_gate_end(struct hg_gate_pass *pass, bool answered);
 
+/* What requests of the tenant and kind of one that has an execution ticket usually take at its
+   server, in microseconds; 0: not known. */
+uint64_t hg_gate_usual_us(const struct hg_gate_pass *pass);
+
 /* The request waits for a connection, or no longer does: it counts as backlog of its server. */
 void hg_gate_room_begin(struct hg_request *request);
 void hg_gate_room_end(struct hg_request *request);

@@ -86,6 +86,7 @@ void hg_gateset_configure(struct hg_gateset *set, struct hg_front *front,
     bool first = !set->configured, new = first || !is_same(&set->conf.probe, &conf->probe);
     set->conf = *conf;
     set->configured = true;
+    atomic_store(&set->bind_halves, conf->bind_halves);
     for (unsigned i = 0; i < hg_gateset_count(set); i++) {
         struct hg_gateshare *share = hg_gateset_at(set, i);
         set_lines(share, conf);

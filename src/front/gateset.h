@@ -32,6 +32,7 @@ struct hg_gateset_conf {
     bool flood_newest;
     unsigned key_share_pct, tenant_window;
     bool evict_longest; /* when no key of a backlogged server holds too much */
+    bool bind_halves;   /* answers in the usual time halve the X of a throttled key */
     uint64_t cap;       /* of the sum of all sizes; 0: none */
     bool is_sum; /* fixed control: read_tickets and write_tickets are of all servers together */
 };
@@ -42,6 +43,7 @@ struct hg_gateset {
     struct hg_gateset_conf conf; /* under lock */
     bool configured;
     _Atomic unsigned count;
+    _Atomic bool bind_halves;                      /* as in conf */
     struct hg_hist *waits[HG_TICKET_KINDS];        /* one a worker, of all servers together */
     uint64_t gone[HG_TICKET_KINDS][HG_GATE_STATS]; /* of servers whose place another has; under
                                                       lock */

@@ -10,6 +10,7 @@
 #define HG_FRONT_REQUEST_H
 
 #include "back/store.h"
+#include "core/bindthrottle.h"
 #include "core/credit.h"
 #include "front/bucket.h"
 #include "front/gatepass.h"
@@ -43,7 +44,6 @@ struct hg_request {
     struct hg_charge charge;
     struct hg_gateshare *in_backlog;  /* of which it is counted so, as it waits for room; NULL */
     struct hg_gate_pass pass;         /* its tickets */
-    double bind_change;               /* that its passing the bind throttle made to X */
     uint32_t bind_hash;               /* of a table request: that of front/hot for its row */
     uint64_t start_us;                /* first looked at */
     uint64_t hold_us;                 /* began to wait (credits, then room) */
@@ -65,6 +65,7 @@ struct hg_request {
     uint8_t held_for;   /* enum hg_credit_reason of HG_SEEN_CREDIT_*, or of its refusal */
     uint32_t value_len; /* of the request */
     uint8_t key_head[HG_REQUEST_KEY_HEAD];
+    struct hg_bindthrottle_pass bind_pass; /* how it passed the bind throttle, if it did */
 };
 
 /* Whether it goes to its store by way of back/rows.h, which keeps the order of its own. */

@@ -60,9 +60,9 @@ struct hg_session {
     struct hg_request *first, *last; /* under way, in order */
     uint32_t queue_len;
     struct hg_request *waiting; /* the last one, if it waits for credits, tickets or room */
-    double bind_change;         /* of the last request that passed a bind throttle */
-    uint64_t read_us;           /* the last read: what is not looked at yet is at least as old */
-    uint64_t keys_pending;      /* bit (hash & 63) of every key under way */
+    struct hg_bindthrottle_pass bind_pass; /* of the last request that passed a bind throttle */
+    uint64_t read_us;      /* the last read: what is not looked at yet is at least as old */
+    uint64_t keys_pending; /* bit (hash & 63) of every key under way */
     struct hg_out out;
     uint32_t reply_peak; /* recent reply bytes, decaying: the window comes from it */
 

@@ -21,12 +21,12 @@ static bool is_refused(const struct hg_table *table, size_t index)
 }
 
 /* When memory is out it goes as any other does. */
-static void note_pass(struct hg_table *table, size_t index, double change)
+static void note_pass(struct hg_table *table, size_t index, const struct hg_bindthrottle_pass *pass)
 {
     if (table->passes == NULL)
         table->passes = hg_arena_array(&table->arena, table->msg.item_count, sizeof *table->passes);
     if (table->passes != NULL)
-        table->passes[index] = (struct hg_table_pass){true, change};
+        table->passes[index] = (struct hg_table_pass){true, *pass};
 }
 
 /* Is an item refused because its key is hot, or was evicted? Then *ret_text says why. */
@@ -59,7 +59,7 @@ static uint16_t judge_item(struct hg_table *table, struct hg_session *session, s
                  x);
         return HG_STATUS_BIND_THROTTLE;
     case HG_BIND_PASS:
-        note_pass(table, index, session->bind_change);
+        note_pass(table, index, &session->bind_pass);
         return HG_STATUS_SUCCESS;
     default:
         return HG_STATUS_SUCCESS;
@@ -78,7 +78,7 @@ static void undo_pass(struct hg_table *table, size_t index)
         hg_hot_key(table->worker, table->msg.table, hg_table_item_row(&table->msg, index), room);
     struct hg_bindthrottle_key bind = hg_bind_key(type, &key);
     table->passes[index].passed = false;
-    hg_bindthrottle_undo(lane->binds, &bind, table->passes[index].change);
+    hg_bindthrottle_undo(lane->binds, &bind, table->passes[index].of.change);
 }
 
 void hg_table_undo_passes(struct hg_table *table)
@@ -211,6 +211,8 @@ static void answer(struct hg_table *table)
 static void end_item(struct hg_table_slot *slot, bool answered)
 {
     struct hg_table *table = slot->table;
+    if (HG_UNLIKELY(table->passes != NULL) && answered && table->passes[slot->index].passed)
+        hg_bind_answered(&slot->pass, &table->passes[slot->index].of);
     hg_gate_end(&slot->pass, answered);
     hg_table_slot_free(slot);
     table->under_way--;

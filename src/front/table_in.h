@@ -43,7 +43,7 @@ struct hg_table_slot {
 /* An item of a batch that is the one in X for its key. */
 struct hg_table_pass {
     bool passed;
-    double change; /* that it made to X */
+    struct hg_bindthrottle_pass of;
 };
 
 struct hg_table {

@@ -327,7 +327,8 @@ UPSTREAM_PARAMS = [
     "pool_max_connections", "pool_min_hold_ms", "pool_idle_timeout_s",
     "execution_control", "read_tickets", "write_tickets", "tickets_scope", "upstream_tickets",
     "execution_max_queue_depth", "queue_timeout_ms", "overload_wait_ms", "flood_wait_ms",
-    "flood_order", "key_share_pct", "tenant_window", "bind_control", "throughput_probing_interval_ms",
+    "flood_order", "key_share_pct", "tenant_window", "bind_control", "bind_mended",
+    "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
     "throughput_probing_max_concurrency", "throughput_probing_read_write_ratio",
     "throughput_probing_concurrency_moving_average_weight", "throughput_probing_step_multiple"]

@@ -27,6 +27,7 @@ UPSTREAM = {
     "queue_timeout_ms": ("1000", "70"), "overload_wait_ms": ("20", "7"),
     "flood_wait_ms": ("100", "50"), "flood_order": ("oldest", "newest"),
     "key_share_pct": ("25", "50"), "tenant_window": ("8", "12"), "bind_control": ("share", "hera"),
+    "bind_mended": ("halve", "seed"),
     "throughput_probing_interval_ms": ("100", "20"),
     "throughput_probing_initial_concurrency": ("0", "60"),
     "throughput_probing_min_concurrency": ("4", "5"),

@@ -309,6 +309,53 @@ static void test_client_goes(void **state)
     }
 }
 
+/* ---- answers in the usual time ---- */
+
+#define SERVICE_US 10000
+
+/* So many requests for another key, so that it is known what is usual. */
+static void get_to_know(struct evictscene *e, unsigned n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        client_ask(&e->s.client, HG_OPCODE_GET, COLD, i);
+        stage_run(&e->s.stage);
+        gate_wait(&e->s.stage, SERVICE_US);
+        fakestore_obey_all(e->s.store);
+        scene_expect(&e->s, HG_OPCODE_GET, 0, i);
+    }
+}
+
+/* X = 9 before the pass; after it. */
+static uint32_t x_after(struct evictscene *e, uint64_t service_us)
+{
+    evict_reads(e, HOT, 0, 0, 8);
+    refused(e, HOT, 8);
+    client_ask(&e->s.client, HG_OPCODE_GET, HOT, 99);
+    stage_run(&e->s.stage);
+    gate_wait(&e->s.stage, service_us);
+    fakestore_obey_all(e->s.store);
+    scene_expect(&e->s, HG_OPCODE_GET, 0, 99);
+    uint32_t x = hg_bindthrottle_x(entry(e, HG_HOT_QUERY, HOT), 0, 0);
+    (void)hg_bindthrottle_sweep(evict_lane(e)->binds, 1e9, e->s.stage.workers[0].loop.now_us + 1);
+    return x;
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    struct evictscene e;
+    evict_start(&e);
+    e.s.stage.workers[0].directory->settings.bind.decr_per_sec = 0;
+    get_to_know(&e, 1);
+    assert_int_equal(x_after(&e, SERVICE_US), 8); /* halving is not switched on */
+    atomic_store(&e.bucket->upstream->gates->bind_halves, true);
+    get_to_know(&e, 40);
+    assert_int_equal(x_after(&e, SERVICE_US), 4); /* half of 8 */
+    assert_int_equal(x_after(&e, 3 * SERVICE_US), 8);
+    assert_int_equal(hg_counter_get(&evict_lane(&e)->bind_halved), 1);
+    evict_close(&e);
+}
+
 /* ---- tables of entries ---- */
 
 /* Time makes X less; a sweep looks after silent keys, and the board shows what there is. */
@@ -412,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_undone_for_tickets),
         cmocka_unit_test(test_undone_for_credits),
         cmocka_unit_test(test_client_goes),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_sweep_and_board),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_made_again),

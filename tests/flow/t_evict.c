@@ -327,30 +327,32 @@ static void test_exempt_ones_stay(void **state)
     evict_close(&e);
 }
 
-/* No key holds too much: the one that has run longest goes, if it is old enough. */
+/* No key holds too much: the one that has run longest goes, if it is old enough, and its key long
+   enough. */
 static void test_longest_running(void **state)
 {
     (void)state;
     struct evictscene e;
     evict_start(&e);
     client_ask(&e.s.client, HG_OPCODE_DELETE, "d", 1);
-    client_ask(&e.s.client, HG_OPCODE_GET, "short", 2);
+    client_ask(&e.s.client, HG_OPCODE_GET, "2900111", 4);
+    client_ask(&e.s.client, HG_OPCODE_GET, HOT, 2);
     stage_run(&e.s.stage);
     gate_wait(&e.s.stage, 199999);
     client_ask(&e.s.client, HG_OPCODE_GET, COLD, 3);
     stage_run(&e.s.stage);
     evict_oldest(&e);
-    assert_int_equal(fakestore_pending(e.s.store), 3);
+    assert_int_equal(fakestore_pending(e.s.store), 4);
     gate_wait(&e.s.stage, 1);
     evict_oldest(&e);
-    assert_int_equal(fakestore_pending(e.s.store), 2);
-    assert_null(fakestore_find(e.s.store, "short"));
+    assert_int_equal(fakestore_pending(e.s.store), 3);
+    assert_null(fakestore_find(e.s.store, HOT));
     assert_int_equal(hg_counter_get(&evict_lane(&e)->bind_evicted_oldest), 1);
     assert_null(evict_lane(&e)->binds); /* nobody is throttled for it */
     atomic_store(&e.bucket->bind_mode, HG_MODE_OBSERVE);
     gate_wait(&e.s.stage, 200000);
     evict_oldest(&e);
-    assert_int_equal(fakestore_pending(e.s.store), 2);
+    assert_int_equal(fakestore_pending(e.s.store), 3);
     assert_int_equal(hg_counter_get(&evict_lane(&e)->bind_evicted_oldest), 1);
     assert_int_equal(hg_counter_get(&evict_lane(&e)->bind_would_evict), 1);
     atomic_store(&e.bucket->bind_mode, HG_MODE_OFF);
@@ -358,6 +360,7 @@ static void test_longest_running(void **state)
     assert_int_equal(hg_counter_get(&evict_lane(&e)->bind_would_evict), 1);
     fakestore_obey_all(e.s.store);
     scene_expect(&e.s, HG_OPCODE_DELETE, 0, 1);
+    scene_expect(&e.s, HG_OPCODE_GET, 0, 4);
     expect_evicted(&e, &e.s.client, HG_OPCODE_GET, 2);
     scene_expect(&e.s, HG_OPCODE_GET, 0, 3);
     evict_close(&e);

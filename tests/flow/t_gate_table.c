@@ -412,6 +412,30 @@ static void test_batch_is_judged(void **state)
     rowgate_close(&r);
 }
 
+/* An item that passed and is answered in the usual time halves X. */
+static void test_batch_halves(void **state)
+{
+    (void)state;
+    static const struct item two[] = {{0, COLD, 0}, {0, ROW, 0}};
+    struct rowgate r;
+    for (unsigned halves = 0; halves < 2; halves++) {
+        rowgate_start(&r);
+        r.e.stage->workers[0].directory->settings.bind.decr_per_sec = 0;
+        order(&r, HG_HOT_QUERY, ROW, 0, 9);
+        atomic_store(&r.e.bucket->upstream->gates->bind_halves, halves);
+        r.t.by_hand = true;
+        for (uint32_t i = 0; i < 10; i++) {
+            table_ask(&r.t, HG_OP_TABLE_BATCH, "t", "", body_batch(false, two, 2), i);
+            table_obey(&r.t);
+            table_expect(&r.t, client_of(&r), i);
+        }
+        assert_int_equal(hg_counter_get(&lane(&r)->bind_passed), 1);
+        assert_int_equal(hg_counter_get(&lane(&r)->bind_halved), halves);
+        assert_int_equal(hg_bindthrottle_x(entry(&r, HG_HOT_QUERY, ROW), 0, 0), halves ? 5 : 9);
+        rowgate_close(&r);
+    }
+}
+
 /* Its passes are taken back when it gets no ticket, or its client goes. */
 static void test_batch_is_undone(void **state)
 {
@@ -453,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_row_is_throttled),
         cmocka_unit_test(test_row_is_undone),
         cmocka_unit_test(test_batch_is_judged),
+        cmocka_unit_test(test_batch_halves),
         cmocka_unit_test(test_batch_is_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,14 @@ static void test_the_longest_fits(void **state)
     assert_string_equal(out + len - strlen("eth0]:65535"), "eth0]:65535");
 }
 
+static void test_a_request_without_a_key(void **state)
+{
+    const struct hg_bindevent_key of = {"shop", {.type = HG_HOT_QUERY}};
+    (void)state;
+    hg_bindevent_evict(out, sizeof out, &of, 3);
+    assert_string_equal(out, "BIND_EVICT     shop/QUERY 1 pid=3&k=-&v=-");
+}
+
 static void test_cut_to_fit(void **state)
 {
     struct hg_bindevent_key of = classic("a\nb\nc\n");
@@ -139,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_a_row_of_a_table),
         cmocka_unit_test(test_no_key_forges_a_field_or_a_line),
         cmocka_unit_test(test_the_longest_fits),
+        cmocka_unit_test(test_a_request_without_a_key),
         cmocka_unit_test(test_cut_to_fit),
         cmocka_unit_test(test_what_a_decision_tells),
     };

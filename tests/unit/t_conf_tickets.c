@@ -393,7 +393,7 @@ static void test_what_opcodes_cannot_set(void **unused)
         "pool_idle_timeout_s, execution_control, "
         "read_tickets, write_tickets, tickets_scope, upstream_tickets, execution_max_queue_depth, "
         "queue_timeout_ms, overload_wait_ms, flood_wait_ms, flood_order, "
-        "key_share_pct, tenant_window, bind_control, "
+        "key_share_pct, tenant_window, bind_control, bind_mended, "
         "throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
         "throughput_probing_min_concurrency, throughput_probing_max_concurrency, "
         "throughput_probing_read_write_ratio, "
