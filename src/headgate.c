@@ -197,6 +197,8 @@ static int check(const struct command_line *line)
         hg_tlsset_free(tls);
     }
     if (rc == 0)
+        hg_conf_compat_print(conf, stdout);
+    if (rc == 0)
         printf("%s: fine\n", line->conf_path != NULL ? line->conf_path : "built-in configuration");
     hg_conf_errors_fini(&errs);
     hg_conf_free(conf);

@@ -48,6 +48,10 @@ size_t hg_conf_upstream_find(const struct hg_conf *conf, const char *name);
 HG_CONF_CHOICES(HG_CONF_DECLARE_NAME)
 #undef HG_CONF_DECLARE_NAME
 
+/* What compat_overload comes to: a line for each upstream with the options that it gives other
+   defaults, as they are in force, and the lines of those that the file gives. Nothing with none. */
+void hg_conf_compat_print(const struct hg_conf *conf, FILE *to);
+
 /* --describe-config: every option with type, range, default, unit, run-time yes or no, sentence. */
 void hg_conf_describe(FILE *to);
 /* The sample etc/headgate.yaml. */

@@ -26,6 +26,10 @@ HG_MUST_USE int hg_conf_secrets_read(struct hg_conf *conf, struct hg_conf_errors
 /* Can the files that upstreams' TLS is made of be read? 0, -EINVAL with errors, -ENOMEM. */
 HG_MUST_USE int hg_conf_uptls_read(const struct hg_conf *conf, struct hg_conf_errors *errs);
 
+/* Gives the options of upstreams that nobody has set the defaults that compat_overload says; part
+   of hg_conf_resolve. 0 or -ENOMEM. */
+HG_MUST_USE int hg_conf_compat_apply(struct hg_conf *conf);
+
 /* Computes what follows from the options: upstreams by index, inherited limits, key prefixes,
    paths. Faults (an unknown upstream) are errors. 0, -EINVAL, -ENOMEM. Fields that are set already
    stay (a prefix, once given to a bucket, must not change because another one came). */

@@ -155,7 +155,8 @@ int hg_conf_resolve(struct hg_conf *conf, struct hg_conf_errors *errs)
             return -ENOMEM;
         }
     }
-    return resolve_tenants(conf, errs);
+    int rc = hg_conf_compat_apply(conf);
+    return rc ? rc : resolve_tenants(conf, errs);
 }
 
 static void check_tls(const struct hg_conf *conf, const struct hg_conf_listen *listen,

@@ -26,6 +26,7 @@ static const unsigned server_kept[] = {
     HG_CONF_SERVER_ingress_max_queue_depth,
     HG_CONF_SERVER_ingress_queue_timeout_ms,
     HG_CONF_SERVER_ingress_overload_wait_ms,
+    HG_CONF_SERVER_compat_overload,
     HG_CONF_SERVER_bind_backlog_ms,
     HG_CONF_SERVER_bind_eviction_threshold_pct,
     HG_CONF_SERVER_bind_eviction_target_conn_pct,

@@ -33,6 +33,7 @@ const char *const hg_ctl_node_params[] = {
     "ingress_max_queue_depth",
     "ingress_queue_timeout_ms",
     "ingress_overload_wait_ms",
+    "compat_overload",
     "bind_backlog_ms",
     "bind_eviction_threshold_pct",
     "bind_eviction_target_conn_pct",

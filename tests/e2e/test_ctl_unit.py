@@ -319,7 +319,7 @@ NODE_PARAMS = [
     "log_level", "max_connections", "idle_timeout_s", "request_deadline_ms", "throttle_max_wait_ms",
     "slow_request_ms", "trace_sample",
     "ingress_enabled", "ingress_tickets", "ingress_max_queue_depth", "ingress_queue_timeout_ms",
-    "ingress_overload_wait_ms", "bind_backlog_ms", "bind_eviction_threshold_pct",
+    "ingress_overload_wait_ms", "compat_overload", "bind_backlog_ms", "bind_eviction_threshold_pct",
     "bind_eviction_target_conn_pct", "bind_eviction_decr_per_sec", "eviction_min_age_ms",
     "bind_evict_sent_writes"]
 UPSTREAM_PARAMS = [

@@ -18,7 +18,7 @@ NODE = {
     "ingress_overload_wait_ms": ("20", "7"), "bind_backlog_ms": ("1000", "100"),
     "bind_eviction_threshold_pct": ("25", "30"), "bind_eviction_target_conn_pct": ("50", "30"),
     "bind_eviction_decr_per_sec": ("1.0", "11500.0"), "eviction_min_age_ms": ("200", "7"),
-    "bind_evict_sent_writes": ("false", "true"),
+    "bind_evict_sent_writes": ("false", "true"), "compat_overload": ("none", "seed"),
 }
 UPSTREAM = {
     "execution_control": ("adaptive", "probing"), "read_tickets": ("1024", "7"),
@@ -87,6 +87,63 @@ def test_every_option_is_changed_by_a_reload():
         assert "takes effect only after a restart" not in headgate.stderr()
 
 
+SEED = {"execution_control": "probing", "bind_control": "hera", "bind_mended": "seed",
+        "flood_order": "oldest", "key_share_pct": "100", "tenant_window": "0"}
+OWN = {name: UPSTREAM[name][0] for name in SEED}
+
+
+def overload_options(client, upstream="rows"):
+    settings = client.stat("settings")
+    return {name: settings["upstream.%s.%s" % (upstream, name)] for name in SEED}
+
+
+def test_other_defaults_by_one_line_and_back():
+    """By reload, and by opcode; what is set for the upstream wins over it."""
+    with Headgate(dict(EMBEDDED, compat_overload="seed")) as headgate, \
+            Client(headgate.address) as client:
+        assert overload_options(client) == SEED
+        assert client.stat("tickets")["rows:execution_control"] == "probing"
+        headgate.write_config(upstreams=[
+            {"name": "rows", "kind": "embedded", "key_share_pct": 40},
+            {"name": "more", "kind": "embedded"}],
+            tenants=[{"name": "default", "upstream": "rows"}])
+        client.ok(Op.CONFIG_RELOAD)
+        assert overload_options(client) == dict(SEED, key_share_pct="40")
+        assert overload_options(client, "more") == SEED
+        param(client, "upstream.rows.bind_mended", "halve")
+        param(client, "upstream.rows.key_share_pct", "50")
+        assert overload_options(client) == dict(SEED, key_share_pct="50", bind_mended="halve")
+        headgate.write_config(compat_overload="none")
+        client.ok(Op.CONFIG_RELOAD)
+        assert overload_options(client) == dict(OWN, key_share_pct="50")
+        assert overload_options(client, "more") == OWN
+        assert client.stat("tickets")["more:execution_control"] == "adaptive"
+        param(client, "compat_overload", "seed")
+        assert overload_options(client, "more") == SEED
+        assert client.stat("tickets")["more:execution_control"] == "probing"
+        headgate.restart()
+        with Client(headgate.address) as again:
+            assert again.stat("settings")["compat_overload"] == "seed"
+            assert overload_options(again, "more") == SEED
+            for path in ("compat_overload", "upstream.rows.bind_mended",
+                         "upstream.rows.key_share_pct"):
+                param(again, path, "")
+            assert overload_options(again) == dict(OWN, key_share_pct="40")
+        assert "takes effect only after a restart" not in headgate.stderr()
+
+
+def test_a_check_prints_what_one_line_comes_to(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("compat_overload: seed\nupstreams:\n  - name: a\n    kind: embedded\n"
+                    "    tenant_window: 4\n")
+    done = subprocess.run([HEADGATE, "--check", "-c", str(path)], capture_output=True, text=True,
+                          timeout=20)
+    assert done.returncode == 0 and done.stdout == (
+        "compat_overload seed, upstream a: execution_control=probing bind_control=hera "
+        "bind_mended=seed flood_order=oldest key_share_pct=100 tenant_window=4 (line 5)\n"
+        "%s: fine\n" % path), done
+
+
 @pytest.mark.parametrize("text,says", [
     ("bind_backlog_ms: 99\n",
      ":1: value out of range '99' of 'bind_backlog_ms' (accepted: 100 to 60000 milliseconds)"),
@@ -96,6 +153,8 @@ def test_every_option_is_changed_by_a_reload():
      ":1: value out of range '0' of 'bind_eviction_threshold_pct' (accepted: 1 to 100 percent)"),
     ("ingress_tickets: 1000001\n",
      ":1: value out of range '1000001' of 'ingress_tickets' (accepted: 0 to 1000000 tickets)"),
+    ("compat_overload: hera\n",
+     ":1: bad value 'hera' of 'compat_overload' (accepted: none, seed)"),
     ("tenants:\n  - name: a\n    ticket_mode: always\n",
      ":3: bad value 'always' of 'ticket_mode' (accepted: off, observe, enforce)"),
     ("upstreams:\n  - name: a\n    kind: embedded\n    throughput_probing_max_concurrency: 2\n",
@@ -124,6 +183,7 @@ def test_wrong_options_are_refused_with_line_and_what_is_accepted(tmp_path, text
     ("bind_eviction_decr_per_sec", "1e3", 0x04, "accepted: 0.0 to 1000000.0 a second"),
     ("upstream.rows.execution_control", "fast", 0x04, "accepted: adaptive, probing, fixed"),
     ("upstream.rows.throughput_probing_min_concurrency", "1025", 0x04, "accepted: 1 to 1024"),
+    ("compat_overload", "1.0", 0x04, "accepted: none, seed"),
     ("upstream.rows.sync", "never", 0x04, "this option of an upstream cannot be set"),
     ("upstream.rows.", "1", 0x04, "this option of an upstream cannot be set"),
     ("upstream.nobody.read_tickets", "1", 0x01, "there is no upstream of this name"),

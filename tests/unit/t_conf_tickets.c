@@ -341,6 +341,76 @@ static void test_settings_by_opcode_win_survive_and_go_back(void **unused)
     hg_state_free(state);
 }
 
+/* ---- other defaults by one option ---- */
+
+/* The options that compat_overload gives other defaults, as `option=value` with blanks. */
+static const char *compat_of(const struct hg_conf_upstream *upstream)
+{
+    static const char *const names[] = {"execution_control", "bind_control",  "bind_mended",
+                                        "flood_order",       "key_share_pct", "tenant_window"};
+    static char text[256];
+    size_t len = 0;
+    for (size_t i = 0; i < HG_COUNT_OF(names); i++) {
+        char *value =
+            hg_conf_value_text(hg_conf_option_find(HG_CONF_SCOPE_UPSTREAM, names[i]), upstream);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", i > 0 ? " " : "", value);
+        free(value);
+    }
+    return text;
+}
+
+#define OWN_DEFAULTS "adaptive share halve oldest 25 8"
+
+static void test_compat_overload(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *head, *upstream, *by_node, *by_upstream, *is;
+    } cases[] = {
+        {"", "", NULL, NULL, OWN_DEFAULTS},
+        {"compat_overload: none\n", "", NULL, NULL, OWN_DEFAULTS},
+        {"compat_overload: seed\n", "", NULL, NULL, "probing hera seed oldest 100 0"},
+        {"compat_overload: seed\n", "    key_share_pct: 25\n    bind_mended: halve\n", NULL, NULL,
+         "probing hera halve oldest 25 0"},
+        {"compat_overload: seed\n", "    flood_order: newest\n", NULL, "8",
+         "probing hera seed newest 100 8"},
+        {"compat_overload: seed\n", "    tenant_window: 8\n", "none", NULL, OWN_DEFAULTS},
+        {"", "", "seed", NULL, "probing hera seed oldest 100 0"},
+        {"", "    execution_control: fixed\n", "seed", "3", "fixed hera seed oldest 100 3"},
+    };
+    for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
+        char text[512];
+        struct hg_state *state = hg_state_new();
+        snprintf(text, sizeof text,
+                 "%supstreams:\n  - name: e.x\n    kind: embedded\n%stenants:\n  - name: shop\n",
+                 cases[i].head, cases[i].upstream);
+        if (cases[i].by_node != NULL)
+            set_node(state, "compat_overload", cases[i].by_node);
+        if (cases[i].by_upstream != NULL)
+            set_upstream(state, "e.x", "tenant_window", cases[i].by_upstream);
+        const char *says =
+            cases[i].by_node != NULL && cases[i].head[0]
+                ? "warning: c.yaml:1: 'compat_overload' was set by opcode, this line "
+                  "has no effect\n"
+                : "";
+        struct hg_conf *conf = merge(text, state, says);
+        assert_string_equal(compat_of(&conf->upstreams[0]), cases[i].is);
+        hg_conf_free(conf);
+        hg_state_free(state);
+    }
+}
+
+/* Also the store that there is without a file. */
+static void test_compat_overload_of_the_default_upstream(void **unused)
+{
+    (void)unused;
+    struct hg_state *state = hg_state_new();
+    struct hg_conf *conf = merge("compat_overload: seed\n", state, "");
+    assert_string_equal(compat_of(&conf->upstreams[0]), "probing hera seed oldest 100 0");
+    hg_conf_free(conf);
+    hg_state_free(state);
+}
+
 static void test_rules_hold_for_settings_by_opcode(void **unused)
 {
     (void)unused;
@@ -380,8 +450,9 @@ static void test_what_opcodes_cannot_set(void **unused)
                   "idle_timeout_s, request_deadline_ms, throttle_max_wait_ms, slow_request_ms, "
                   "trace_sample, ingress_enabled, "
                   "ingress_tickets, ingress_max_queue_depth, ingress_queue_timeout_ms, "
-                  "ingress_overload_wait_ms, bind_backlog_ms, bind_eviction_threshold_pct, "
-                  "bind_eviction_target_conn_pct, bind_eviction_decr_per_sec, eviction_min_age_ms, "
+                  "ingress_overload_wait_ms, compat_overload, bind_backlog_ms, "
+                  "bind_eviction_threshold_pct, bind_eviction_target_conn_pct, "
+                  "bind_eviction_decr_per_sec, eviction_min_age_ms, "
                   "bind_evict_sent_writes)");
     assert_int_equal(hg_state_set_upstream_option(state, HG_SPAN_LIT("e.x"), "sync", "never", &why),
                      -EINVAL);
@@ -454,6 +525,8 @@ int main(void)
         cmocka_unit_test(test_rules_between_sizes),
         cmocka_unit_test(test_all_kinds_of_upstream_have_tickets),
         cmocka_unit_test(test_settings_by_opcode_win_survive_and_go_back),
+        cmocka_unit_test(test_compat_overload),
+        cmocka_unit_test(test_compat_overload_of_the_default_upstream),
         cmocka_unit_test(test_rules_hold_for_settings_by_opcode),
         cmocka_unit_test(test_an_upstream_that_went_is_told),
         cmocka_unit_test(test_what_opcodes_cannot_set),
