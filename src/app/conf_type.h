@@ -50,6 +50,8 @@
 #define HG_CONF_BIND_CONTROL_VALUES(V) V(BIND_CONTROL_SHARE, "share") V(BIND_CONTROL_HERA, "hera")
 #define HG_CONF_COMPAT_OVERLOAD_VALUES(V) V(COMPAT_OVERLOAD_NONE, "none") \
     V(COMPAT_OVERLOAD_SEED, "seed")
+#define HG_CONF_FAIR_BY_VALUES(V) V(FAIR_BY_TENANT, "tenant") V(FAIR_BY_USER, "user") \
+    V(FAIR_BY_ADDRESS, "address")
 #define HG_CONF_BIND_MENDED_VALUES(V) V(BIND_MENDED_HALVE, "halve") V(BIND_MENDED_SEED, "seed")
 #define HG_CONF_CLIENT_AUTH_VALUES(V) V(CLIENT_AUTH_NONE, "none") V(CLIENT_AUTH_OPTIONAL, "optional") \
     V(CLIENT_AUTH_REQUIRED, "required")
@@ -81,6 +83,7 @@
     C(FLOOD_ORDER, hg_conf_flood_order, HG_CONF_FLOOD_ORDER_VALUES) \
     C(BIND_CONTROL, hg_conf_bind_control, HG_CONF_BIND_CONTROL_VALUES) \
     C(COMPAT_OVERLOAD, hg_conf_compat_overload, HG_CONF_COMPAT_OVERLOAD_VALUES) \
+    C(FAIR_BY, hg_conf_fair_by, HG_CONF_FAIR_BY_VALUES) \
     C(BIND_MENDED, hg_conf_bind_mended, HG_CONF_BIND_MENDED_VALUES) \
     C(CLIENT_AUTH, hg_conf_client_auth, HG_CONF_CLIENT_AUTH_VALUES) \
     C(CLIENT_USER, hg_conf_client_user, HG_CONF_CLIENT_USER_VALUES) \
@@ -133,6 +136,7 @@ struct hg_conf_address {
 #define HG_CONF_FIELD_FLOOD_ORDER(name)       enum hg_conf_flood_order name;
 #define HG_CONF_FIELD_BIND_CONTROL(name)      enum hg_conf_bind_control name;
 #define HG_CONF_FIELD_COMPAT_OVERLOAD(name)   enum hg_conf_compat_overload name;
+#define HG_CONF_FIELD_FAIR_BY(name)           enum hg_conf_fair_by name;
 #define HG_CONF_FIELD_BIND_MENDED(name)       enum hg_conf_bind_mended name;
 #define HG_CONF_FIELD_CLIENT_AUTH(name)       enum hg_conf_client_auth name;
 #define HG_CONF_FIELD_CLIENT_USER(name)       enum hg_conf_client_user name;

@@ -326,6 +326,7 @@ static void set_bucket(struct hg_bucket *bucket, const struct hg_conf_tenant *te
     atomic_store(&bucket->hotkey_control, (int)tenant->hotkey_control);
     atomic_store(&bucket->hotkey_tracking, tenant->hotkey_tracking);
     atomic_store(&bucket->ticket_mode, (int)tenant->ticket_mode);
+    atomic_store(&bucket->fair_by, (int)tenant->fair_by);
     atomic_store(&bucket->bind_mode, (int)tenant->bind_mode);
     atomic_store(&bucket->bind_min_bytes, (unsigned)tenant->bind_min_bytes);
     atomic_store(&bucket->shared, is_shared(bucket, tenant));

@@ -19,6 +19,11 @@ _Static_assert((int)HG_CONF_EXECUTION_CONTROL_ADAPTIVE == HG_PROBE_ADAPTIVE &&
                    (int)HG_CONF_EXECUTION_CONTROL_FIXED == HG_PROBE_FIXED,
                "controls of the file are those of a probe");
 
+_Static_assert((int)HG_CONF_FAIR_BY_TENANT == HG_FAIR_BY_TENANT &&
+                   (int)HG_CONF_FAIR_BY_USER == HG_FAIR_BY_USER &&
+                   (int)HG_CONF_FAIR_BY_ADDRESS == HG_FAIR_BY_ADDRESS,
+               "parties of the file are those of a bucket");
+
 #define INGRESS_FLOOD_WAIT_MS 100 /* as flood_wait_ms of an upstream is by default */
 
 static void set_line(struct hg_gate_holder *holder, uint64_t max_waiting, uint64_t timeout_ms,

@@ -76,6 +76,7 @@ static const unsigned tenant_kept[] = {
     HG_CONF_TENANT_hotkey_control,
     HG_CONF_TENANT_hotkey_tracking,
     HG_CONF_TENANT_ticket_mode,
+    HG_CONF_TENANT_fair_by,
     HG_CONF_TENANT_bind_mode,
     HG_CONF_TENANT_bind_min_bytes,
 };

@@ -96,6 +96,7 @@ static void add_settings(struct hg_process *process, struct hg_bucket *bucket, j
     json_object_set_new(to, "hotkey_tracking", json_boolean(tenant->hotkey_tracking));
     json_object_set_new(to, "ticket_mode",
                         json_string(hg_conf_ticket_mode_name(tenant->ticket_mode)));
+    json_object_set_new(to, "fair_by", json_string(hg_conf_fair_by_name(tenant->fair_by)));
     json_object_set_new(to, "bind_mode", json_string(hg_conf_bind_mode_name(tenant->bind_mode)));
     json_object_set_new(to, "bind_min_bytes", json_integer((json_int_t)tenant->bind_min_bytes));
     json_object_set_new(to, "reject_status",

@@ -85,6 +85,7 @@ const char *const hg_ctl_bucket_params[] = {
     "hotkey_control",
     "hotkey_tracking",
     "ticket_mode",
+    "fair_by",
     "bind_mode",
     "bind_min_bytes",
 };

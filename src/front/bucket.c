@@ -37,13 +37,30 @@ void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket)
     hg_ticketline_tenant_init(&lane->ingress);
 }
 
+static void free_cell(struct hg_gate_cell *cell)
+{
+    for (unsigned i = 0; cell != NULL && cell->parties != NULL && i < HG_GATE_PARTIES; i++)
+        free(cell->parties[i]);
+    if (cell != NULL)
+        free(cell->parties);
+    free(cell);
+}
+
 void hg_lane_fini(struct hg_lane *lane)
 {
     for (unsigned i = 0; i < lane->cell_count; i++)
-        free(lane->cells[i]);
+        free_cell(lane->cells[i]);
     free(lane->cells);
     lane->cells = NULL;
     lane->cell_count = 0;
+}
+
+struct hg_gate_cell *hg_gate_cell_new(void)
+{
+    struct hg_gate_cell *cell = calloc(1, sizeof *cell);
+    for (unsigned kind = 0; cell != NULL && kind < HG_TICKET_KINDS; kind++)
+        hg_ticketline_tenant_init(&cell->seats[kind].queue);
+    return cell;
 }
 
 struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server)
@@ -58,13 +75,19 @@ struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server)
             more[lane->cell_count] = NULL;
         lane->cells = more;
     }
-    struct hg_gate_cell *cell = calloc(1, sizeof *cell);
-    if (cell == NULL)
-        return NULL;
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        hg_ticketline_tenant_init(&cell->seats[kind].queue);
-    lane->cells[server] = cell;
-    return cell;
+    return lane->cells[server] = hg_gate_cell_new();
+}
+
+unsigned hg_lane_cell_count(const struct hg_lane *lane, unsigned server)
+{
+    if (server >= lane->cell_count || lane->cells[server] == NULL)
+        return 0;
+    return lane->cells[server]->parties != NULL ? 1 + HG_GATE_PARTIES : 1;
+}
+
+struct hg_gate_cell *hg_lane_cell_at(const struct hg_lane *lane, unsigned server, unsigned i)
+{
+    return i == 0 ? lane->cells[server] : lane->cells[server]->parties[i - 1];
 }
 
 struct hg_bucket *hg_bucket_new(const char *name, unsigned workers)

@@ -62,9 +62,18 @@ struct hg_gate_seat {
     struct hg_workclass work;        /* and what work they are */
 };
 
+/* By what a tenant's requests take turns (gate_party.c). */
+enum hg_fair_by { HG_FAIR_BY_TENANT, HG_FAIR_BY_USER, HG_FAIR_BY_ADDRESS };
+
+#define HG_GATE_PARTIES 64 /* of a tenant at a server, on each worker */
+
 struct hg_gate_cell {
-    uint64_t part; /* number of the worker's part (gate.h) whose lines the seats are in */
+    uint64_t part; /* number of the worker's part (gate.h) whose lines the seats are in; 0: parties
+                      are told apart, or look at `home` */
     struct hg_gate_seat seats[HG_TICKET_KINDS];
+    uint64_t home;                 /* number of the part, whatever `part` is; 0: of none yet */
+    struct hg_gate_cell **parties; /* HG_GATE_PARTIES of them, each NULL until it is needed; NULL:
+                                      none were ever told apart, or this is one of them */
 };
 
 /* One worker's part of a bucket; written by that worker only. */
@@ -97,6 +106,7 @@ struct hg_lane {
     struct hg_gate_cell **cells; /* by index of the share (gateset.h): its requests in line for a
                                     server; NULL: it has not waited there yet */
     unsigned cell_count;
+    uint8_t fair_by;              /* enum hg_fair_by, as the cells are used now */
     struct hg_list bound;         /* in the worker's list of lanes with evicted keys */
     struct hg_hotlist *hot_spare; /* the same, for the beginning of the next epoch */
 } __attribute__((aligned(HG_CACHE_LINE)));
@@ -116,6 +126,7 @@ struct hg_bucket {
     _Atomic int reject_status;       /* enum hg_reject */
     _Atomic int ticket_mode;         /* enum hg_mode */
     _Atomic int bind_mode;           /* enum hg_mode */
+    _Atomic int fair_by;             /* enum hg_fair_by */
     _Atomic unsigned bind_min_bytes; /* shorter keys are never evicted or throttled */
     _Atomic unsigned data_limit_status;
     _Atomic unsigned max_connections; /* 0: no limit */
@@ -155,6 +166,12 @@ void hg_lane_init(struct hg_lane *lane, struct hg_bucket *bucket);
 void hg_lane_fini(struct hg_lane *lane);
 /* The lane's cell of a server, made if there is none; NULL when memory is out. */
 HG_MUST_USE struct hg_gate_cell *hg_lane_cell(struct hg_lane *lane, unsigned server);
+/* A cell with empty seats; NULL when memory is out. */
+HG_MUST_USE struct hg_gate_cell *hg_gate_cell_new(void);
+/* All cells of a server: call it with 0, 1, ... below hg_lane_cell_count; NULL: that one is not
+   there. The first is the tenant's own, the others those of its parties. */
+struct hg_gate_cell *hg_lane_cell_at(const struct hg_lane *lane, unsigned server, unsigned i);
+unsigned hg_lane_cell_count(const struct hg_lane *lane, unsigned server);
 
 static inline struct hg_bucket *hg_bucket_ref(struct hg_bucket *bucket)
 {

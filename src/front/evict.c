@@ -153,6 +153,15 @@ static struct hg_gate_part *part_of(struct hg_worker *worker, const struct hg_up
     return NULL;
 }
 
+/* Those in line of a cell, which may be NULL. */
+static void each_waiter(struct hg_gate_cell *cell,
+                        void (*fn)(void *arg, const struct hg_gate_pass *pass), void *arg)
+{
+    for (unsigned kind = 0; cell != NULL && kind < HG_TICKET_KINDS; kind++)
+        HG_LIST_EACH(node, &cell->seats[kind].queue.waiters)
+    fn(arg, HG_CONTAINER_OF(node, struct hg_gate_pass, waiter.node));
+}
+
 /* Those with a ticket, oldest first, then those in line. fn may end the one that it is given. */
 static void each(struct hg_gate_part *part, void (*fn)(void *arg, const struct hg_gate_pass *pass),
                  void *arg)
@@ -170,12 +179,10 @@ static void each(struct hg_gate_part *part, void (*fn)(void *arg, const struct h
     {
         struct hg_lane *lane = HG_CONTAINER_OF(lane_node, struct hg_lane, used);
         unsigned server = part->share->index;
-        if (lane->bucket->upstream != part->gate->upstream || server >= lane->cell_count ||
-            lane->cells[server] == NULL)
+        if (lane->bucket->upstream != part->gate->upstream)
             continue;
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            HG_LIST_EACH(node, &lane->cells[server]->seats[kind].queue.waiters)
-        fn(arg, HG_CONTAINER_OF(node, struct hg_gate_pass, waiter.node));
+        for (unsigned i = 0; i < hg_lane_cell_count(lane, server); i++)
+            each_waiter(hg_lane_cell_at(lane, server, i), fn, arg);
     }
 }
 

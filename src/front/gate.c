@@ -249,7 +249,7 @@ void hg_gate_on_move(void *ctx, void *ticket_of, uint32_t server)
     if (part == NULL || part == pass->gate->part)
         return;
     struct hg_gate_line *in = &part->lines[pass->gate->place - HG_GATE_READ];
-    struct hg_ticketline_tenant *place = hg_gate_place_of(in, pass->request->lane);
+    struct hg_ticketline_tenant *place = hg_gate_place_of(in, pass->request);
     if (place == NULL)
         return; /* no memory: it keeps the ticket that it has */
     pass->tickets &= (uint8_t)~HG_TICKETS_EXECUTE;
@@ -414,8 +414,7 @@ static enum hg_gate_verdict take_server(struct hg_gate_pass *pass, struct hg_cal
     }
     struct hg_gate_part *part = part_of(instance, server_of(instance, at));
     struct hg_gate_line *in = part != NULL ? &part->lines[kinds[at->op]] : NULL;
-    struct hg_ticketline_tenant *place =
-        in != NULL ? hg_gate_place_of(in, pass->request->lane) : NULL;
+    struct hg_ticketline_tenant *place = in != NULL ? hg_gate_place_of(in, pass->request) : NULL;
     if (place == NULL) {
         pass->owner->on_refused(pass, &no_memory);
         return HG_GATE_REFUSED;
@@ -504,7 +503,7 @@ bool hg_gate_enter(struct hg_session *session, struct hg_request *request, struc
         return enter_slow(session, request, at, ret_waits);
     struct hg_gate_line *in = &part->lines[kinds[at->op]];
     __asm__("" : "+r"(in)); /* else its address is computed anew a dozen times */
-    struct hg_ticketline_tenant *place = hg_gate_place_of(in, request->lane);
+    struct hg_ticketline_tenant *place = hg_gate_place_of(in, request);
     if (HG_UNLIKELY(place == NULL))
         return enter_slow(session, request, at, ret_waits);
     set_key(pass, place, bucket, at);

@@ -121,6 +121,9 @@ void hg_gates_serve(struct hg_worker *worker);
 /* A new directory is in force, and instances are those of now: who needs no ticket any more waits
    no longer, and who waits for a ticket of an old instance's server looks for the one of now. */
 void hg_gates_adopt(struct hg_worker *worker);
+/* A lane that comes into use, or whose bucket may have changed: by what its requests take turns.
+   What waits or has a ticket stays where it is. */
+void hg_gate_lane_adopt(struct hg_lane *lane);
 /* Every 50 ms: what others may read of the gates. */
 void hg_gates_publish(struct hg_worker *worker);
 

@@ -119,17 +119,21 @@ static HG_ALWAYS_INLINE void hg_gate_have_execution(struct hg_gate_pass *pass,
     hg_list_append(&in->part->running, &pass->run);
 }
 
-/* The cell of a server, set up for the lines of the part; NULL when memory is out. */
-struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gate_part *part);
+/* The cell of a server, or of the request's party there, set up for the lines of the part; NULL
+   when memory is out (gate_party.c). */
+struct hg_gate_cell *hg_gate_cell_slow(const struct hg_request *request,
+                                       const struct hg_gate_part *part);
 
-/* A tenant's place in a server's line; NULL when memory is out. */
+/* The place in a server's line of the request's tenant, or of its party; NULL when memory is out.
+ */
 static inline struct hg_ticketline_tenant *hg_gate_place_of(const struct hg_gate_line *in,
-                                                            struct hg_lane *lane)
+                                                            const struct hg_request *request)
 {
+    const struct hg_lane *lane = request->lane;
     unsigned server = in->part->index;
     struct hg_gate_cell *cell = server < lane->cell_count ? lane->cells[server] : NULL;
     if (HG_UNLIKELY(cell == NULL || cell->part != in->part->number))
-        cell = hg_gate_cell_slow(lane, in->part);
+        cell = hg_gate_cell_slow(request, in->part);
     return cell != NULL ? &cell->seats[in->place - HG_GATE_READ].queue : NULL;
 }
 

@@ -494,6 +494,16 @@ static void let_all_out(struct hg_ticketline_tenant *tenant, bool with_ticket)
                 with_ticket);
 }
 
+/* All of a tenant's at one server. */
+static void let_cells_out(const struct hg_lane *lane, unsigned server, bool with_ticket)
+{
+    for (unsigned i = 0; i < hg_lane_cell_count(lane, server); i++) {
+        struct hg_gate_cell *cell = hg_lane_cell_at(lane, server, i);
+        for (unsigned kind = 0; cell != NULL && kind < HG_TICKET_KINDS; kind++)
+            let_all_out(&cell->seats[kind].queue, with_ticket);
+    }
+}
+
 /* Does it wait for what has gone: the tenant needs no ticket any more (*ret_free), or its
    upstream's servers are others? */
 static bool is_outdated(const struct hg_worker *worker, const struct hg_lane *lane, bool *ret_free)
@@ -535,9 +545,8 @@ void hg_gates_adopt(struct hg_worker *worker)
         if (free || !ingress)
             let_all_out(&lane->ingress, true);
         for (unsigned i = 0; outdated && i < lane->cell_count; i++)
-            for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-                if (lane->cells[i] != NULL)
-                    let_all_out(&lane->cells[i]->seats[kind].queue, free);
+            let_cells_out(lane, i, free);
+        hg_gate_lane_adopt(lane);
     }
     HG_LIST_EACH(node, &worker->lines_waiting)
     {

@@ -67,22 +67,6 @@ static struct hg_gate_part *open_part(struct hg_gate *gate, const char *server)
     return part;
 }
 
-struct hg_gate_cell *hg_gate_cell_slow(struct hg_lane *lane, const struct hg_gate_part *part)
-{
-    struct hg_gate_cell *cell = hg_lane_cell(lane, part->index);
-    if (cell == NULL || cell->part == part->number)
-        return cell;
-    /* The part whose lines it was in has gone: nobody of it waited or had a ticket. */
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
-        hg_ticketline_tenant_init(&cell->seats[kind].queue);
-        cell->seats[kind].queue.id = (uintptr_t)lane->bucket;
-        cell->seats[kind].usual = (struct hg_keyshare_tenant){0};
-        cell->seats[kind].work = (struct hg_workclass){0};
-    }
-    cell->part = part->number;
-    return cell;
-}
-
 static bool make_room(struct hg_instance *instance, uint32_t server)
 {
     if (server < instance->part_count)

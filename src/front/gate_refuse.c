@@ -32,20 +32,27 @@ static void server_member(const struct hg_gate_line *in, char *text, size_t byte
         snprintf(text, bytes, ",\"server\":\"%.80s\"", server);
 }
 
+/* Of whom it is that asks for too much. */
+static const char *const whose[] = {[HG_FAIR_BY_TENANT] = "tenant",
+                                    [HG_FAIR_BY_USER] = "this user of tenant",
+                                    [HG_FAIR_BY_ADDRESS] = "this address of tenant"};
+
 /* `retry_ms`: of a FLOOD or KEY. */
 static struct hg_span explain(struct hg_words *words, const struct hg_words_key *key,
-                              const struct hg_bucket *bucket, const struct hg_gate_line *in,
+                              const struct hg_lane *lane, const struct hg_gate_line *in,
                               unsigned retry_ms)
 {
+    const struct hg_bucket *bucket = lane->bucket;
     const char *place = hg_gate_place_name(in->place);
     char of[240], server[100], text[480], members[400];
     name_holder(in, of, sizeof of);
     server_member(in, server, sizeof server);
     if (key->kind == HG_WORDS_FLOOD)
         snprintf(text, sizeof text,
-                 "tenant '%s' asks for more than can be served in time by a %s ticket of %s; try "
+                 "%s '%s' asks for more than can be served in time by a %s ticket of %s; try "
                  "again in %u ms",
-                 bucket->name, place, of, retry_ms);
+                 whose[in->part != NULL ? lane->fair_by : HG_FAIR_BY_TENANT], bucket->name, place,
+                 of, retry_ms);
     else if (key->kind == HG_WORDS_KEY)
         snprintf(text, sizeof text,
                  "requests for this key take long, and it has its share of the %s tickets of %s; "
@@ -96,19 +103,19 @@ void hg_gate_refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in,
 {
     struct hg_request *request = pass->request;
     struct hg_words *words = &request->session->worker->words;
-    const struct hg_bucket *bucket = request->lane->bucket;
+    const struct hg_lane *lane = request->lane;
     bool timed = why == HG_WORDS_FLOOD || why == HG_WORDS_KEY;
     unsigned class = timed ? retry_class(predicted_us) : 0;
-    const struct hg_words_key key = {.of = bucket,
-                                     .kind = (uint8_t)why,
-                                     .json = pass == &request->pass &&
-                                             (request->features & HG_FEATURE_JSON) != 0,
-                                     .number = (uint16_t)((unsigned)in->place | class << 8),
-                                     .other = in->part != NULL ? (uint32_t)in->part->number : 0};
+    const struct hg_words_key key = {
+        .of = lane->bucket,
+        .kind = (uint8_t)why,
+        .json = pass == &request->pass && (request->features & HG_FEATURE_JSON) != 0,
+        .number = (uint16_t)((unsigned)in->place | class << 8 | (unsigned)lane->fair_by << 12),
+        .other = in->part != NULL ? (uint32_t)in->part->number : 0};
     struct hg_refusal refusal = refusal_of(why);
     refusal.verbatim = hg_words_find(words, &key);
     if (refusal.verbatim.len == 0)
-        refusal.verbatim = explain(words, &key, bucket, in, 1u << class);
+        refusal.verbatim = explain(words, &key, lane, in, 1u << class);
     pass->owner->on_refused(pass, &refusal);
 }
 

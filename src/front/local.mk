@@ -33,6 +33,7 @@ libfront_a_SOURCES += src/front/gate_in.h
 libfront_a_SOURCES += src/front/gate_key.c
 libfront_a_SOURCES += src/front/gate_line.c
 libfront_a_SOURCES += src/front/gate_part.c
+libfront_a_SOURCES += src/front/gate_party.c
 libfront_a_SOURCES += src/front/gate_refuse.c
 libfront_a_SOURCES += src/front/gate_workers.c
 libfront_a_SOURCES += src/front/gatepass.h

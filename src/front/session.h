@@ -81,7 +81,8 @@ struct hg_session {
     bool unread;     /* there is something to read, when the turn of its tenant comes */
     bool hidden;     /* read from the socket, and still within `tls`: no event tells of it */
     bool logged_in;
-    bool chose;        /* the client has selected a bucket, or none, itself */
+    bool chose;              /* the client has selected a bucket, or none, itself */
+    uint8_t party, party_by; /* as gate_party.c has worked it out: by which enum hg_fair_by */
     bool no_place;     /* the bucket that it would start in has as many connections as it may */
     bool over_limit;   /* accepted over the limit: first request gets 0x85 */
     uint32_t features; /* set of enum hg_feature */

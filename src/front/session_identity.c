@@ -112,6 +112,7 @@ void hg_session_log_in(struct hg_session *session, const void *user, const char 
     }
     free(session->user_name);
     session->user_name = copy;
+    session->party_by = HG_FAIR_BY_TENANT; /* to be worked out anew */
     session->user = user;
     session->logged_in = true;
     session->dropped = 0;
@@ -153,6 +154,7 @@ void hg_session_log_out(struct hg_session *session)
         return;
     free(session->user_name);
     session->user_name = NULL;
+    session->party_by = HG_FAIR_BY_TENANT;
     session->user = NULL;
     session->logged_in = !session->worker->directory->settings.login_required;
     start_anonymous(session);

@@ -134,6 +134,7 @@ void hg_worker_use_lane(struct hg_worker *worker, struct hg_lane *lane)
     if (lane->users++ == 0 && hg_list_empty(&lane->used)) {
         hg_bucket_ref(lane->bucket);
         hg_list_append(&worker->lanes_used, &lane->used);
+        hg_gate_lane_adopt(lane);
     }
 }
 

@@ -33,7 +33,7 @@ SUBJECTS = {
     "restart": ["restart"],
     "rows": ["table", "hbase", "ctl_table", "load_rows"],
     "sessions": ["wire", "semantics", "sizes", "clients", "chaos", "leaks", "failures"],
-    "tickets": ["overload", "innocents_*", "tickets_config", "failures", "bindevict", "keyshare"],
+    "tickets": ["overload", "fairby", "innocents_*", "tickets_config", "failures", "bindevict", "keyshare"],
     "tls": ["tls*"],
     "trace": ["trace"],
 }

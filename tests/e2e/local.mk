@@ -46,6 +46,7 @@ EXTRA_DIST += tests/e2e/test_ctl_table.py
 EXTRA_DIST += tests/e2e/test_ctl_unit.py
 EXTRA_DIST += tests/e2e/test_dashboard.py
 EXTRA_DIST += tests/e2e/test_failures.py
+EXTRA_DIST += tests/e2e/test_fairby.py
 EXTRA_DIST += tests/e2e/test_hbase.py
 EXTRA_DIST += tests/e2e/test_hotkeys.py
 EXTRA_DIST += tests/e2e/test_hotkeys_epochs.py

@@ -352,11 +352,12 @@ def test_unset_everything():
             (Op.SET_PARAM, b"tenant.shop.hotkey_control", b""),
             (Op.SET_PARAM, b"tenant.shop.hotkey_tracking", b""),
             (Op.SET_PARAM, b"tenant.shop.ticket_mode", b""),
+            (Op.SET_PARAM, b"tenant.shop.fair_by", b""),
             (Op.SET_PARAM, b"tenant.shop.bind_mode", b""),
             (Op.SET_PARAM, b"tenant.shop.bind_min_bytes", b"")]
     with Server({Op.STAT: rows()}) as server:      # it may not look: the limits all the same
         assert server.run("unset", "bucket", "shop").returncode == OK
-        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 13
+        assert [frame.opcode for frame in server.sent] == [Op.STAT] + [Op.SET_PARAM] * 14
     with Server() as server:
         assert server.run("unset", "node").returncode == OK
         keys = [frame.key.decode() for frame in server.sent]

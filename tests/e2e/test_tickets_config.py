@@ -36,8 +36,8 @@ UPSTREAM = {
     "throughput_probing_concurrency_moving_average_weight": ("0.2", "1.0"),
     "throughput_probing_step_multiple": ("0.1", "0.05"),
 }
-TENANT = {"ticket_mode": ("enforce", "observe"), "bind_mode": ("enforce", "off"),
-          "bind_min_bytes": ("8", "1")}
+TENANT = {"ticket_mode": ("enforce", "observe"), "fair_by": ("tenant", "user"),
+          "bind_mode": ("enforce", "off"), "bind_min_bytes": ("8", "1")}
 PATHS = {**NODE, **{"upstream.rows." + name: row for name, row in UPSTREAM.items()},
          **{"tenant.default." + name: row for name, row in TENANT.items()}}
 EMBEDDED = {"upstreams": [{"name": "rows", "kind": "embedded"}], "tenants": [{"name": "default"}]}

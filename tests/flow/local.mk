@@ -17,6 +17,7 @@ UNIT_TESTS += tests/flow/t_evict_house
 UNIT_TESTS += tests/flow/t_gate
 UNIT_TESTS += tests/flow/t_gate_modes
 UNIT_TESTS += tests/flow/t_gate_overload
+UNIT_TESTS += tests/flow/t_gate_party
 UNIT_TESTS += tests/flow/t_gate_waiting
 UNIT_TESTS += tests/flow/t_gate_windows
 UNIT_TESTS += tests/flow/t_gate_random

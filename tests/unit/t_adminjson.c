@@ -193,13 +193,13 @@ static void test_bucket_bodies_are_refused_by_key(void **state)
 {
     (void)state;
     static const struct complaint cases[] = {
-        {"{\"name\":\"x\"}",
-         "unknown key 'name' (accepted: upstream, state, reserved, hard_limit, "
-         "credit_mode, kv_hotkey_throttle_threshold, hotkey_mode, "
-         "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes, reject_status, "
-         "key_prefix, backend_user, backend_password, backend_database, "
-         "max_connections, table_sessions, "
-         "table_session_idle_s, required, allow_flush, families)"},
+        {"{\"name\":\"x\"}", "unknown key 'name' (accepted: upstream, state, reserved, hard_limit, "
+                             "credit_mode, kv_hotkey_throttle_threshold, hotkey_mode, "
+                             "hotkey_control, hotkey_tracking, ticket_mode, fair_by, bind_mode, "
+                             "bind_min_bytes, reject_status, "
+                             "key_prefix, backend_user, backend_password, backend_database, "
+                             "max_connections, table_sessions, "
+                             "table_session_idle_s, required, allow_flush, families)"},
         {"{\"credit_mode\":\"on\"}",
          "bad value 'on' of 'credit_mode' (accepted: off, observe, enforce)"},
         {"{\"credit_mode\":1}", "bad value '1' of 'credit_mode' (accepted: off, observe, enforce)"},

@@ -350,13 +350,13 @@ static void test_options_that_cannot_be_set(void **state)
          "state, "
          "credit_mode, reject_status, max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
          "hotkey_control, hotkey_tracking, "
-         "ticket_mode, bind_mode, bind_min_bytes)"},
+         "ticket_mode, fair_by, bind_mode, bind_min_bytes)"},
         {"", "x",
          "this option of a tenant cannot be set at run time (accepted: reserved, hard_limit, "
          "state, "
          "credit_mode, reject_status, max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
          "hotkey_control, hotkey_tracking, "
-         "ticket_mode, bind_mode, bind_min_bytes)"},
+         "ticket_mode, fair_by, bind_mode, bind_min_bytes)"},
     };
     for (size_t i = 0; i < HG_COUNT_OF(cases); i++) {
         struct hg_conf_why why;

@@ -133,10 +133,10 @@ static void test_a_broken_file_stops_the_start_by_name(void **state)
          BROKEN "bad value '7' of 'options' (accepted: an object)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"hotkey_mode\":1}}}}",
          BROKEN "bad value '1' of 'hotkey_mode' (accepted: off, observe, enforce)\n"},
-        {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"reserved\":1}}}}",
-         BROKEN "unknown key 'reserved' (accepted: state, credit_mode, reject_status, "
-                "max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
-                "hotkey_control, hotkey_tracking, ticket_mode, bind_mode, bind_min_bytes)\n"},
+        {"{\"version\":1,\"buckets\":{\"a\":{\"options\":{\"reserved\":1}}}}", BROKEN
+         "unknown key 'reserved' (accepted: state, credit_mode, reject_status, "
+         "max_connections, kv_hotkey_throttle_threshold, hotkey_mode, "
+         "hotkey_control, hotkey_tracking, ticket_mode, fair_by, bind_mode, bind_min_bytes)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":7}}}",
          BROKEN "bad value '7' of 'created' (accepted: an object of settings)\n"},
         {"{\"version\":1,\"buckets\":{\"a\":{\"created\":{\"reserved\":2,\"hard_limit\":1}}}}",
