@@ -37,8 +37,8 @@ enum hg_bind_verdict hg_bind_decide(struct hg_session *session, struct hg_lane *
    holds until the next refusal. */
 struct hg_span hg_bind_words(struct hg_worker *worker, const struct hg_lane *lane,
                              enum hg_hot_type type, uint32_t x, bool json);
-/* A request that had passed was answered by its store, and has its ticket yet: if that came in the
-   usual time, X may be halved. */
+/* A request that had passed was answered by its store, and still has its ticket: if the answer came
+   in the usual time, X is halved, where bind_mended says so. */
 void hg_bind_answered(const struct hg_gate_pass *pass, const struct hg_bindthrottle_pass *of);
 /* The request had passed, and was refused later without a slot. */
 void hg_bind_undo(struct hg_request *request);

@@ -171,6 +171,30 @@ static void test_binds(void **state)
     hg_conf_free(conf);
 }
 
+static void test_how_binds_are_controlled(void **state)
+{
+    struct fixture *fixture = *state;
+    struct hg_gateset *gates = fixture->upstream.gates;
+    static const struct {
+        const char *text;
+        bool longest, halves;
+        unsigned share_pct;
+    } rows[] = {
+        {E("bind_mended: halve"), false, true, 25},
+        {E("bind_mended: seed"), false, false, 25},
+        {E("bind_control: hera"), true, true, 100},
+        {"compat_overload: seed\n" E("read_tickets: 5"), true, false, 100},
+    };
+    for (size_t i = 0; i < HG_COUNT_OF(rows); i++) {
+        publish(fixture, rows[i].text);
+        assert_int_equal(gates->conf.evict_longest, rows[i].longest);
+        assert_int_equal(atomic_load(&gates->bind_halves), rows[i].halves);
+        assert_int_equal(
+            atomic_load(&hg_gateset_at(gates, 0)->holders[HG_TICKET_READ].key_share_pct),
+            rows[i].share_pct);
+    }
+}
+
 /* `stat reset` while something is under way: what it ends with fits what it began with. */
 static void test_a_reset_keeps_what_is_under_way(void **state)
 {
@@ -229,6 +253,7 @@ int main(void)
         TEST(test_fewer_tickets_revoke_nothing),
         TEST(test_execution),
         TEST(test_the_controller_gets_its_options),
+        TEST(test_how_binds_are_controlled),
         TEST(test_other_settings_leave_the_controller_alone),
         TEST(test_binds),
         TEST(test_a_reset_keeps_what_is_under_way),
