@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/probe_point.h"
+#include "base/throttle.h"
 
 static const char *const state_names[] = {
     [HG_BREAKER_CLOSED] = "closed",
@@ -64,24 +65,6 @@ int hg_server_init(struct hg_server *server, const char *upstream, uint32_t inde
     return 0;
 }
 
-void hg_server_fini(struct hg_server *server)
-{
-    pthread_mutex_destroy(&server->lock);
-    hg_lease_fini(&server->lease);
-    for (uint32_t w = 0; w < server->workers; w++)
-        hg_pool_board_fini(&server->boards[w]);
-    free(server->boards);
-    free(server->address);
-    free(server->host);
-    free(server->counters);
-}
-
-void hg_server_follow(struct hg_server *server, const struct hg_server *before)
-{
-    if (!hg_server_may_send(before))
-        hg_breaker_tell_unready(&server->breaker, hg_now_us());
-}
-
 void hg_server_sum(const struct hg_server *server, uint64_t *sums)
 {
     memset(sums, 0, HG_UPSTREAM_STATS * sizeof sums[0]);
@@ -115,7 +98,7 @@ void hg_server_set_reconnect_max(struct hg_server *server, uint64_t reconnect_ma
     pthread_mutex_unlock(&server->lock);
 }
 
-/* ---- lines of the log ---- */
+/* ---- what begins and ends ---- */
 
 static const char *const reasons[] = {
     [HG_BREAKER_REFUSED] = "a connect was refused, and no connection is left",
@@ -124,54 +107,63 @@ static const char *const reasons[] = {
     [HG_BREAKER_SILENT] = "requests time out, and nothing is heard",
 };
 
-static double seconds_of(const struct hg_notice *notice, uint64_t now_us)
+static const enum hg_throttle throttles[HG_SERVER_NOTICES] = {
+    [HG_SERVER_NOTICE_BREAKER] = HG_THROTTLE_BREAKER,
+    [HG_SERVER_NOTICE_TARGET] = HG_THROTTLE_POOL_TARGET,
+    [HG_SERVER_NOTICE_LOCAL] = HG_THROTTLE_LOCAL,
+};
+
+/* Requests that were refused as it was out, since the last end. */
+static uint64_t take_refused(struct hg_server *server)
 {
-    return (double)(now_us - notice->since_us) / 1e6;
+    uint64_t sums[HG_UPSTREAM_STATS], before = server->refused_told;
+    hg_server_sum(server, sums);
+    uint64_t refused = sums[HG_UPSTREAM_REFUSED_DOWN];
+    server->refused_told = refused;
+    return refused >= before ? refused - before : refused; /* counters may be set to 0 */
 }
 
-static void log_breaker(const struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+static void tell_begin(struct hg_server *server, enum hg_server_notice which)
 {
-    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_BREAKER];
-    if (say == HG_NOTICE_BEGIN)
-        hg_log_warn("upstream=%s server=%s what=breaker reason=\"%s\" "
-                    "msg=\"throttle-begin: server is out, requests are refused\"",
-                    server->upstream, server->address, reasons[server->breaker.reason]);
-    else if (say == HG_NOTICE_END)
-        hg_log_info("upstream=%s server=%s what=breaker lasted_s=%.1f "
-                    "msg=\"throttle-end: server is back\"",
-                    server->upstream, server->address, seconds_of(notice, now_us));
+    const struct hg_throttle_place place = {server->upstream, server->address};
+    struct hg_event event;
+    hg_throttle_begin(&event, throttles[which], &place);
+    if (which == HG_SERVER_NOTICE_BREAKER) {
+        hg_event_text(&event, "reason", hg_span_str(reasons[server->breaker.reason]));
+    } else if (which == HG_SERVER_NOTICE_TARGET) {
+        hg_event_number(&event, "to", hg_breaker_target(&server->breaker));
+        hg_event_text(&event, "reason", hg_span_str(server->last_error));
+    } else {
+        hg_event_text(&event, "reason", hg_span_str(strerror(-server->local_error)));
+        hg_event_text(&event, "advice", hg_span_str(hg_local_advice(server->local_error)));
+    }
+    hg_event_tell(&event);
 }
 
-static void log_target(const struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+/* `reason` NULL: it is as it was before. */
+static void tell_end(struct hg_server *server, enum hg_server_notice which, const char *reason,
+                     uint64_t now_us)
 {
-    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_TARGET];
-    if (say == HG_NOTICE_BEGIN)
-        hg_log_warn("upstream=%s server=%s what=pool-target to=%u reason=\"%s\" "
-                    "msg=\"throttle-begin: the server takes no more connections\"",
-                    server->upstream, server->address, hg_breaker_target(&server->breaker),
-                    server->last_error);
-    else if (say == HG_NOTICE_END)
-        hg_log_info("upstream=%s server=%s what=pool-target lasted_s=%.1f "
-                    "msg=\"throttle-end: the server takes more connections again\"",
-                    server->upstream, server->address, seconds_of(notice, now_us));
+    const struct hg_throttle_place place = {server->upstream, server->address};
+    struct hg_event event;
+    hg_throttle_end(&event, throttles[which], &place);
+    hg_event_real(&event, "lasted_s", (double)(now_us - server->notices[which].since_us) / 1e6, 1);
+    if (which == HG_SERVER_NOTICE_BREAKER)
+        hg_event_number(&event, "refused", take_refused(server));
+    if (reason != NULL)
+        hg_event_text(&event, "reason", hg_span_str(reason));
+    hg_event_tell(&event);
 }
 
-/* Goes on every 10 s, since it is to be mended here. */
-static void log_local(struct hg_server *server, enum hg_notice_say say, uint64_t now_us)
+/* That this host cannot connect is logged each 10 s, since it is to be mended here. */
+static void log_local(struct hg_server *server, uint64_t now_us)
 {
-    const struct hg_notice *notice = &server->notices[HG_SERVER_NOTICE_LOCAL];
-    if (say == HG_NOTICE_END)
-        hg_log_info("upstream=%s server=%s what=local lasted_s=%.1f "
-                    "msg=\"throttle-end: this host can connect again\"",
-                    server->upstream, server->address, seconds_of(notice, now_us));
-    if (!notice->told ||
-        (say != HG_NOTICE_BEGIN && now_us - server->local_errors_told_us < HG_NOTICE_APART_US))
+    if (now_us - server->local_errors_told_us < HG_NOTICE_APART_US)
         return;
     server->local_errors_told_us = now_us;
-    hg_log_warn("upstream=%s server=%s what=local reason=\"%s\" "
-                "msg=\"%s: this host cannot connect: %s\"",
+    hg_log_warn("upstream=%s server=%s reason=\"%s\" "
+                "msg=\"this host still cannot connect: %s\"",
                 server->upstream, server->address, strerror(-server->local_error),
-                say == HG_NOTICE_BEGIN ? "throttle-begin" : "it goes on",
                 hg_local_advice(server->local_error));
 }
 
@@ -183,12 +175,45 @@ static void look_at_notices(struct hg_server *server, uint64_t now_us)
         [HG_SERVER_NOTICE_TARGET] = hg_breaker_target(breaker) != HG_BREAKER_NO_TARGET,
         [HG_SERVER_NOTICE_LOCAL] = breaker->locals.k > 0,
     };
-    enum hg_notice_say say[HG_SERVER_NOTICES];
+    for (int i = 0; i < HG_SERVER_NOTICES; i++) {
+        enum hg_notice_say say = hg_notice_look(&server->notices[i], active[i], now_us);
+        if (say == HG_NOTICE_BEGIN)
+            tell_begin(server, (enum hg_server_notice)i);
+        if (say == HG_NOTICE_END)
+            tell_end(server, (enum hg_server_notice)i, NULL, now_us);
+        if (i == HG_SERVER_NOTICE_LOCAL && say == HG_NOTICE_BEGIN)
+            server->local_errors_told_us = now_us;
+    }
+    if (server->notices[HG_SERVER_NOTICE_LOCAL].told)
+        log_local(server, now_us);
+}
+
+/* ---- end and succession ---- */
+
+void hg_server_fini(struct hg_server *server)
+{
     for (int i = 0; i < HG_SERVER_NOTICES; i++)
-        say[i] = hg_notice_look(&server->notices[i], active[i], now_us);
-    log_breaker(server, say[HG_SERVER_NOTICE_BREAKER], now_us);
-    log_target(server, say[HG_SERVER_NOTICE_TARGET], now_us);
-    log_local(server, say[HG_SERVER_NOTICE_LOCAL], now_us);
+        if (server->notices[i].told)
+            tell_end(server, (enum hg_server_notice)i, "the upstream was changed", hg_now_us());
+    pthread_mutex_destroy(&server->lock);
+    hg_lease_fini(&server->lease);
+    for (uint32_t w = 0; w < server->workers; w++)
+        hg_pool_board_fini(&server->boards[w]);
+    free(server->boards);
+    free(server->address);
+    free(server->host);
+    free(server->counters);
+}
+
+void hg_server_follow(struct hg_server *server, const struct hg_server *before)
+{
+    struct hg_server *old = (struct hg_server *)(uintptr_t)before;
+    pthread_mutex_lock(&old->lock);
+    for (int i = 0; i < HG_SERVER_NOTICES; i++)
+        server->notices[i].told_us = old->notices[i].told_us;
+    pthread_mutex_unlock(&old->lock);
+    if (!hg_server_may_send(before))
+        hg_breaker_tell_unready(&server->breaker, hg_now_us());
 }
 
 /* ---- the breaker ---- */

@@ -22,7 +22,7 @@
 
 #define HG_SERVER_ERROR_BYTES 272 /* of why a connection could not be made, with its zero */
 
-/* What is logged when it begins and when it ends. */
+/* What is told of when it begins and when it ends. */
 enum hg_server_notice {
     HG_SERVER_NOTICE_BREAKER, /* out */
     HG_SERVER_NOTICE_TARGET,  /* fewer connections than are wanted */
@@ -45,9 +45,10 @@ struct hg_server {
     _Atomic uint64_t
         limited_us;  /* when it last took no more connections; 0: not since it was out */
     int local_error; /* the last one, -errno; under the lock */
-    uint64_t local_errors_told_us;          /* when that was last logged; under the lock */
-    struct hg_addrs addrs;                  /* under the lock */
-    uint64_t resolved_us;                   /* when they were found; under the lock */
+    uint64_t local_errors_told_us; /* when that was last logged; under the lock */
+    uint64_t refused_told; /* of what was refused while it was out, told by ends; under the lock */
+    struct hg_addrs addrs; /* under the lock */
+    uint64_t resolved_us;  /* when they were found; under the lock */
     char last_error[HG_SERVER_ERROR_BYTES]; /* under the lock */
     _Atomic uint32_t *changes;             /* counts changes of may_send, of all servers together */
     struct hg_upstream_counters *counters; /* one set for each worker */
@@ -62,9 +63,8 @@ HG_MUST_USE int hg_server_init(struct hg_server *server, const char *upstream, u
                                _Atomic uint32_t *changes);
 void hg_server_fini(struct hg_server *server);
 
-/* A new server whose address is also `before`'s: it begins as out if that one is. Nobody uses it
- * yet.
- */
+/* A new server whose address is also `before`'s: it begins as out if that one is, and tells no
+ * begin too soon after one of that. Nobody uses it yet. */
 void hg_server_follow(struct hg_server *server, const struct hg_server *before);
 
 static inline bool hg_server_may_send(const struct hg_server *server)

@@ -64,7 +64,7 @@ def test_redis_takes_three_of_six(threads):
             assert numbers(daemon, "connections")[0] <= 3
             serve(daemon, loops)
             assert_innocent(daemon, loops)
-            assert "throttle-begin: the server takes no more connections" in daemon.stderr()
+            assert "throttle-begin what=pool-target" in daemon.stderr()
             allow_all(root)
             poll(lambda: numbers(daemon, "connect_target") == [0], 70, what="the target's end")
             serve(daemon, loops)
@@ -127,13 +127,13 @@ def test_no_descriptor_left():
             errors = stats("local_errors")
             serve(daemon, loops)
             assert stats("local_errors") <= errors + 30
-            said = [line for line in daemon.stderr().splitlines() if "this host cannot connect" in line]
+            said = [line for line in daemon.stderr().splitlines() if "throttle-begin what=local" in line]
             assert len(said) == 1 and "LimitNOFILE" in said[0] and "Too many open files" in said[0], said
             restore()
             poll(lambda: stats("connections") > 1, what="further connections")
             serve(daemon, loops)
         assert_innocent(daemon, loops)
-        assert "throttle-end: this host can connect again" in daemon.stderr()
+        assert "throttle-end what=local" in daemon.stderr()
     memcached.stop()
 
 
