@@ -59,6 +59,14 @@ static const struct row tenant_gate_rows[] = {
     ROW(queued_us, "time that these waited"),
     ROW(canceled, "requests of the tenant that gave up waiting for a ticket"),
     ROW(overflows, "requests of the tenant refused because too many waited already"),
+    ROW(refused_flood, "requests of the tenant refused while it flooded a line"),
+    ROW(refused_calm, "requests of the tenant refused after the longest wait, though it did not "
+                      "flood and the store answered"),
+    ROW(refused_stalled, "requests of the tenant refused while the store answered nothing"),
+    ROW(refused_overdue, "requests of the tenant refused because their own deadline was over, or "
+                         "their bytes had lain for too long"),
+    ROW(refused_key, "requests of the tenant refused because their key had its share of the "
+                     "tickets"),
 #undef ROW
 };
 static const struct row server_rows[] = {
@@ -144,6 +152,7 @@ static const char *const renamed[][2] = {
     {"bytes_read", "received_bytes"}, {"bytes_written", "sent_bytes"},
     {"cmd_total", "requests"},        {"num_throttled", "throttled"},
     {"num_rejected", "rejected"},     {"throttle_wait_time", "throttle_wait_time_us"},
+    {"slow", "slow_connections"},
 };
 
 static const struct {
@@ -211,6 +220,8 @@ void hg_metrics_init(void)
     lists[HG_METRICS_OWN][HG_METRIC_HTTP_CPU].decimals = 9;
     lists[HG_METRICS_OWN][HG_METRIC_HOT_EPOCH].decimals = 3;
     lists[HG_METRICS_OWN][HG_METRIC_UPSTREAM_BACKLOG_AGE].decimals = 6;
+    lists[HG_METRICS_OWN][HG_METRIC_SERVER_SERVICE].decimals = 6;
+    lists[HG_METRICS_OWN][HG_METRIC_SERVER_WAIT].decimals = 6;
 }
 
 const struct hg_metric *hg_metrics_of(enum hg_metric_group group, size_t *ret_count)

@@ -233,6 +233,7 @@ static void stop_threads(struct hg_process *process)
     hg_mailbox_fini(&process->mailbox);
     hg_hotkeys_close(&process->hotkeys);
     hg_binds_stop(&process->binds);
+    hg_throttles_stop(&process->throttles);
     hg_backup_stop(process);
     hg_loop_fini(&process->house_loop);
     hg_logins_free(process->logins);

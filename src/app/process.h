@@ -15,6 +15,7 @@
 
 #include "app/backup.h"
 #include "app/binds.h"
+#include "app/throttles.h"
 #include "app/conf.h"
 #include "app/hotkeys.h"
 #include "app/state.h"
@@ -100,6 +101,8 @@ struct hg_process {
     _Atomic bool reload_posted;
     struct hg_hotkeys hotkeys;
     struct hg_binds binds;
+    struct hg_throttles throttles;
+    uint64_t servers_looked_us; /* housekeeping's last look at the servers */
     struct hg_backup backup;
     struct hg_web *web; /* NULL: HTTP is not served */
 

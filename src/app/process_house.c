@@ -27,6 +27,8 @@ int hg_process_start_house(struct hg_process *process)
     if (rc == 0)
         rc = hg_binds_start(&process->binds, process, &process->house_loop);
     if (rc == 0)
+        rc = hg_throttles_start(&process->throttles, process, &process->house_loop);
+    if (rc == 0)
         rc = hg_backup_start(process);
     if (rc == 0)
         rc = -pthread_create(&process->house_thread, NULL, run_house, process);

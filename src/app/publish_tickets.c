@@ -88,6 +88,7 @@ void hg_publish_execution(struct hg_front *front, struct hg_upstream *upstream,
         .flood_wait_us = conf->flood_wait_ms * 1000,
         .flood_newest = conf->flood_order == HG_CONF_FLOOD_ORDER_NEWEST,
         .tenant_window = (unsigned)conf->tenant_window,
+        .slow_factor = (unsigned)conf->slow_server_factor,
         .key_share_pct =
             conf->bind_control == HG_CONF_BIND_CONTROL_SHARE ? (unsigned)conf->key_share_pct : 100,
         .bind_halves = conf->bind_mended == HG_CONF_BIND_MENDED_HALVE,

@@ -64,6 +64,7 @@ static const unsigned upstream_kept[] = {
     HG_CONF_UPSTREAM_throughput_probing_read_write_ratio,
     HG_CONF_UPSTREAM_throughput_probing_concurrency_moving_average_weight,
     HG_CONF_UPSTREAM_throughput_probing_step_multiple,
+    HG_CONF_UPSTREAM_slow_server_factor,
 };
 
 static const unsigned tenant_kept[] = {

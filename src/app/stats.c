@@ -272,6 +272,8 @@ static const struct group groups[] = {
     {"bindthrottle", false, NOTHING, hg_stats_binds,
      "keys that were evicted, one in X of whose requests is let through, and keys held at their "
      "share of tickets; others' need Stats"},
+    {"events", true, STATS, hg_stats_events,
+     "the last 1000 begins and ends of throttlings and slow servers; events NUMBER: later ones"},
     {"reset", false, SUPERVISOR, hg_stats_reset, "sets all counters to 0"},
 };
 
@@ -303,6 +305,7 @@ void hg_stats_on_job(struct hg_process *process, struct hg_job *job)
                     "there is no such group (accepted: nothing, settings, threads, connections, "
                     "buckets, bucket_details [NAME], throttle, ops, upstreams, pool, "
                     "slow, hotkeys [global|history] [NAME], hotkey_engine, tickets, bindthrottle, "
+                    "events [NUMBER], "
                     "where KEY, reset)");
     } else if (group->needs == NOTHING ||
                hg_rights_check(job, hg_rights_of_node(job), (enum hg_privilege)group->needs)) {

@@ -27,6 +27,9 @@ void hg_stats_binds(struct hg_process *process, struct hg_job *job);
 /* A part of that: keys that are held at their share of tickets. */
 void hg_stats_heldkeys(struct hg_process *process, struct hg_job *job);
 
+/* stats_events.c */
+void hg_stats_events(struct hg_process *process, struct hg_job *job);
+
 /* stats_round.c: these send the job round the workers, and it answers itself */
 void hg_stats_connections(struct hg_process *process, struct hg_job *job);
 void hg_stats_slow(struct hg_process *process, struct hg_job *job);

@@ -108,7 +108,7 @@ static json_t *details(struct hg_process *process, struct hg_bucket *bucket)
 {
     json_t *to = json_object();
     json_t *outcomes = json_object();
-    uint64_t all = 0;
+    uint64_t all = 0, refused = 0;
     if (to == NULL || outcomes == NULL) {
         json_decref(to);
         json_decref(outcomes);
@@ -125,9 +125,11 @@ static json_t *details(struct hg_process *process, struct hg_bucket *bucket)
     for (unsigned o = 0; o < HG_OUTCOMES; o++) {
         uint64_t n = sum_lanes(bucket, offsetof(struct hg_lane, outcomes) + o * sizeof(hg_counter));
         all += n;
+        refused += hg_outcome_is_refusal((enum hg_outcome)o) ? n : 0;
         json_object_set_new(outcomes, hg_outcome_rows[o].name, json_integer((json_int_t)n));
     }
     json_object_set_new(to, "num_commands", json_integer((json_int_t)all));
+    json_object_set_new(to, "refused", json_integer((json_int_t)refused));
     json_object_set_new(to, "outcomes", outcomes);
     return to;
 }

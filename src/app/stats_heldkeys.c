@@ -22,8 +22,13 @@ static bool take_board(struct hg_stats_rows *list, struct hg_heldkey_board *boar
     struct hg_heldkey_shown *row = NULL;
     pthread_mutex_lock(&board->lock);
     size_t i = 0;
-    for (; i < board->count && (row = hg_stats_add(list)) != NULL; i++)
+    for (; i < board->count; i++) {
+        if (board->rows[i].is_over)
+            continue;
+        if ((row = hg_stats_add(list)) == NULL)
+            break;
         *row = board->rows[i];
+    }
     bool done = i == board->count;
     pthread_mutex_unlock(&board->lock);
     return done;

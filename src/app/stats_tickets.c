@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/refused.h"
 #include "app/rights.h"
 #include "app/stats.h"
 #include "base/clock.h"
@@ -29,6 +30,7 @@ static enum counted counted_by(size_t row)
     case ROW_OF(answered):
     case ROW_OF(unanswered):
     case ROW_OF(processing_us):
+    case ROW_OF(refused_key):
     case ROW_OF(delinquent):
     case ROW_OF(delinquent_ms):
     case ROW_OF(delinquent_max_ms):
@@ -154,6 +156,26 @@ static void backlog_rows(struct hg_job *job, const char *prefix, int64_t backlog
         backlog > 0 && since_us != 0 && now_us > since_us ? (now_us - since_us) / 1000 : 0);
 }
 
+/* What was seen of a server in the last second. */
+static void seen_rows(struct hg_job *job, const char *prefix, const struct hg_gateshare_seen *seen)
+{
+    double factor = hg_serverslow_factor(&seen->slow);
+    char per_s[32];
+    snprintf(per_s, sizeof per_s, "%.1f", seen->refused_per_s);
+    row(job, prefix, "slowFactor",
+        !seen->slow.is_slow ? 0
+        : factor > 1        ? (uint64_t)(factor + 0.5)
+                            : 1);
+    text_row(job, prefix, "silent", seen->is_silent ? "true" : "false");
+    row(job, prefix, "serviceMicros:p50", seen->p50_us);
+    row(job, prefix, "serviceMicros:p99", seen->p99_us);
+    row(job, prefix, "serviceMicros:usual", seen->slow.usual_us);
+    row(job, prefix, "waitMicros:p99", seen->waited_p99_us);
+    text_row(job, prefix, "refusedPerSecond", per_s);
+    text_row(job, prefix, "refusedFor",
+             seen->refused_per_s > 0 ? hg_refused_name((enum hg_refused)seen->reason) : "none");
+}
+
 /* Rows for each server that is configured or in use. Call under the set's lock. */
 static void server_rows(struct hg_job *job, const struct hg_upstream *upstream,
                         struct hg_gateset_sum *sum)
@@ -167,6 +189,7 @@ static void server_rows(struct hg_job *job, const struct hg_upstream *upstream,
         text_row(job, prefix, "state", hg_probe_state_name(share->probe.state));
         backlog_rows(job, prefix, atomic_load(&share->backlog),
                      atomic_load(&share->backlog_since_us));
+        seen_rows(job, prefix, &share->seen);
         for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++) {
             struct hg_gate_holder *holder = &share->holders[kind];
             snprintf(prefix, sizeof prefix, "%s:server:%s:%s", upstream->name, share->server,

@@ -342,6 +342,7 @@ static bool is_taken_over(size_t option)
     case HG_CONF_UPSTREAM_throughput_probing_read_write_ratio:
     case HG_CONF_UPSTREAM_throughput_probing_concurrency_moving_average_weight:
     case HG_CONF_UPSTREAM_throughput_probing_step_multiple:
+    case HG_CONF_UPSTREAM_slow_server_factor:
     case HG_CONF_UPSTREAM_multiget_backend_error:
     case HG_CONF_UPSTREAM_allow_flush:
         return true;

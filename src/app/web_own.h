@@ -66,8 +66,9 @@ void hg_web_drop_late(struct hg_web *web);
 /* webready.c: appends a line for each reason not to be ready, or calls it ready: true. */
 bool hg_web_is_ready(struct hg_web *web, const struct hg_web_view *view, struct hg_webtext *lines);
 
-/* webmetrics.c, webmetrics_store.c */
+/* webmetrics.c, webmetrics_stores.c, webmetrics_servers.c */
 void hg_web_metrics(struct hg_web *web, const struct hg_web_view *view, struct hg_webtext *text);
+void hg_web_metrics_servers(const struct hg_directory *directory, struct hg_webtext *text);
 void hg_web_metrics_stores(const struct hg_web_view *view, struct hg_web *web,
                            struct hg_webtext *text);
 

@@ -339,6 +339,7 @@ void hg_web_metrics_stores(const struct hg_web_view *view, struct hg_web *web,
     server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_SIZE);
     server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_OUT);
     server_tickets(view->directory, text, HG_METRIC_SERVER_TICKETS_QUEUED);
+    hg_web_metrics_servers(view->directory, text);
     for (size_t i = 0; i < HG_COUNT_OF(all); i++)
         upstream_metric(web, view->directory, text, all[i]);
     servers(view->directory, text);

@@ -15,8 +15,15 @@ static const size_t lane_offsets[HG_WEB_LANES] = {
 };
 /* As in metrics.c. */
 static const size_t gate_offsets[HG_WEB_GATE_ROWS] = {
-    offsetof(struct hg_gate_tally, added), offsetof(struct hg_gate_tally, queued_us),
-    offsetof(struct hg_gate_tally, canceled), offsetof(struct hg_gate_tally, overflows)};
+    offsetof(struct hg_gate_tally, added),
+    offsetof(struct hg_gate_tally, queued_us),
+    offsetof(struct hg_gate_tally, canceled),
+    offsetof(struct hg_gate_tally, overflows),
+    offsetof(struct hg_gate_tally, refused_flood),
+    offsetof(struct hg_gate_tally, refused_calm),
+    offsetof(struct hg_gate_tally, refused_stalled),
+    offsetof(struct hg_gate_tally, refused_overdue),
+    offsetof(struct hg_gate_tally, refused_key)};
 
 static uint64_t at(const void *base, size_t offset)
 {

@@ -19,7 +19,7 @@
 
 #define HG_WEB_OTHERS "(others)"
 
-/* Counters of a tenant, one after the other: lane.def, outcome.def, and four of gate.def (see
+/* Counters of a tenant, one after the other: lane.def, outcome.def, and nine of gate.def (see
    metrics.c) for each place. */
 enum {
     HG_WEB_LANES = 0
@@ -28,7 +28,7 @@ enum {
 #undef HG_LANE
     ,
     HG_WEB_OUTCOMES_AT = HG_WEB_LANES,
-    HG_WEB_GATE_ROWS = 4,
+    HG_WEB_GATE_ROWS = 9,
     HG_WEB_GATES_AT = HG_WEB_OUTCOMES_AT + HG_OUTCOMES,
     HG_WEB_VALUES = HG_WEB_GATES_AT + HG_WEB_GATE_ROWS * HG_GATE_PLACES
 };

@@ -390,6 +390,8 @@ void hg_pool_fail_waiting(struct hg_pool *pool, enum hg_fault fault)
     struct hg_list *node;
     while ((node = hg_list_first(&old)) != NULL) {
         leave_line(pool, call_at(node));
+        if (fault == HG_FAULT_DOWN && !hg_server_may_send(pool->server))
+            hg_upstream_count(pool->counters, HG_UPSTREAM_REFUSED_DOWN, 1);
         (void)hg_pool_refuse(pool, call_at(node), fault);
     }
 }

@@ -411,6 +411,9 @@ uint64_t hg_ticketline_bound_us(const struct hg_ticketline_tenant *tenant,
 /* Since when the tenant floods; 0: it does not. */
 uint64_t hg_ticketline_flood_since_us(const struct hg_ticketline_tenant *tenant,
                                       const struct hg_ticketline_conf *conf, uint64_t now_us);
+/* Has nothing finished for so long that the store seems to stall, as the tenant sees it? */
+bool hg_ticketline_is_stalled(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant, uint64_t now_us);
 /* Does any tenant flood? */
 static inline bool hg_ticketline_is_flooded(const struct hg_ticketline *line, uint64_t now_us)
 {

@@ -131,6 +131,12 @@ static uint64_t stall_us(const struct hg_ticketline *line,
     return quiet_us > HG_TICKETLINE_STALL_US && quiet_us > 4 * usual_us ? quiet_us : 0;
 }
 
+bool hg_ticketline_is_stalled(const struct hg_ticketline *line,
+                              const struct hg_ticketline_tenant *tenant, uint64_t now_us)
+{
+    return stall_us(line, tenant, now_us) > 0;
+}
+
 /* ---- floods ---- */
 
 /* How often the bound doubles until it is queue_timeout. */

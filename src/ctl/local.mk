@@ -10,6 +10,7 @@ libctl_a_SOURCES += src/ctl/command.h
 libctl_a_SOURCES += src/ctl/config.c
 libctl_a_SOURCES += src/ctl/ctl.c
 libctl_a_SOURCES += src/ctl/ctl.h
+libctl_a_SOURCES += src/ctl/events.c
 libctl_a_SOURCES += src/ctl/hbasebatch.c
 libctl_a_SOURCES += src/ctl/hbasescan.c
 libctl_a_SOURCES += src/ctl/hbaseverb.c

@@ -71,6 +71,7 @@ const char *const hg_ctl_upstream_params[] = {
     "throughput_probing_read_write_ratio",
     "throughput_probing_concurrency_moving_average_weight",
     "throughput_probing_step_multiple",
+    "slow_server_factor",
 };
 
 const char *const hg_ctl_unit_names[HG_CTL_UNITS] = {"reserved", "hard_limit"};

@@ -29,7 +29,7 @@ enum { HG_CTL_RESERVED, HG_CTL_HARD_LIMIT, HG_CTL_UNITS };
 extern const char *const hg_ctl_unit_names[HG_CTL_UNITS];
 
 /* Names of what goes by SetParam. */
-enum { HG_CTL_NODE_PARAMS = 19, HG_CTL_UPSTREAM_PARAMS = 28, HG_CTL_BUCKET_PARAMS = 12 };
+enum { HG_CTL_NODE_PARAMS = 19, HG_CTL_UPSTREAM_PARAMS = 29, HG_CTL_BUCKET_PARAMS = 12 };
 extern const char *const hg_ctl_node_params[HG_CTL_NODE_PARAMS];
 extern const char *const hg_ctl_upstream_params[HG_CTL_UPSTREAM_PARAMS];
 extern const char *const hg_ctl_bucket_params[HG_CTL_BUCKET_PARAMS];

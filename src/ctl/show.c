@@ -64,19 +64,20 @@ int hg_ctl_stats(struct hg_ctl *ctl)
 
 static const struct column {
     const char *heading, *key;
+    const char *older; /* what an older server has instead, or NULL */
 } bucket_columns[] = {
-    {"TENANT", "name"},
-    {"STATE", "state"},
-    {"UPSTREAM", "upstream"},
-    {"CLIENTS", "clients"},
-    {"RESERVED", "throttle_reserved"},
-    {"HARD LIMIT", "throttle_hard_limit"},
-    {"RU", "ru"},
-    {"WU", "wu"},
-    {"HELD", "held"},
-    {"THROTTLED", "num_throttled"},
-    {"REJECTED", "num_rejected"},
-    {"WAITED MS", "throttle_wait_time"},
+    {"TENANT", "name", NULL},
+    {"STATE", "state", NULL},
+    {"UPSTREAM", "upstream", NULL},
+    {"CLIENTS", "clients", NULL},
+    {"RESERVED", "throttle_reserved", NULL},
+    {"HARD LIMIT", "throttle_hard_limit", NULL},
+    {"RU", "ru", NULL},
+    {"WU", "wu", NULL},
+    {"HELD", "held", NULL},
+    {"THROTTLED", "num_throttled", NULL},
+    {"REJECTED", "refused", "num_rejected"},
+    {"WAITED MS", "throttle_wait_time", NULL},
 };
 
 /* The rows of `buckets` as a list of objects; a row that is no object is left out. */
@@ -102,6 +103,8 @@ static void add_json_cell(struct hg_ctl_table *table, const struct column *colum
 {
     const json_t *value = json_object_get(bucket, column->key);
     char text[32];
+    if (value == NULL && column->older != NULL)
+        value = json_object_get(bucket, column->older);
     if (json_is_integer(value)) {
         json_int_t number = json_integer_value(value);
         if (strcmp(column->key, "throttle_wait_time") == 0)
@@ -310,19 +313,58 @@ static double number_of(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static void add_server(struct hg_ctl_table *table, const char *name, const json_t *upstream,
-                       const json_t *server)
+/* "1.2", of microseconds; "-" for 0 and what the server does not say. */
+static void add_ms(struct hg_ctl_table *table, double us)
 {
-    char a[32], b[32], c[32], d[32], e[32], detail[700];
+    char text[32] = "-";
+    if (us > 0)
+        snprintf(text, sizeof text, "%.1f", us / 1e3);
+    hg_ctl_table_add(table, text);
+}
+
+/* What the tickets' side says of a server: times, tickets, line, refusals. */
+static void add_load(struct hg_ctl_table *table, const struct hg_ctl_server_load *load)
+{
+    char text[100] = "-";
+    add_ms(table, load->p50_us);
+    add_ms(table, load->p99_us);
+    add_ms(table, load->usual_us);
+    if (load->is_known)
+        snprintf(text, sizeof text, "%.0f/%.0f", load->out, load->size);
+    hg_ctl_table_add(table, text);
+    if (load->is_known)
+        snprintf(text, sizeof text, "%.0f", load->line);
+    hg_ctl_table_add(table, text);
+    add_ms(table, load->wait_p99_us);
+    if (load->is_known)
+        snprintf(text, sizeof text, "%.1f", load->refused_per_s);
+    hg_ctl_table_add(table, text);
+    hg_ctl_table_add(table, load->refused_per_s > 0 ? load->reason : "-");
+}
+
+static void add_server(struct hg_ctl_table *table, const char *name, const json_t *upstream,
+                       const json_t *server, const struct hg_ctl_rows *tickets)
+{
+    char a[32], b[32], c[32], d[32], e[32], detail[700], state[48];
+    struct hg_ctl_server_load load;
     const char *error = text_of(server, "last_error", e); /* "-": an older server does not say */
     bool has_error = error[0] != '\0' && strcmp(error, "-") != 0;
+    hg_ctl_server_load(tickets, name, text_of(server, "address", a), &load);
+    const char *word = hg_ctl_server_word(
+        text_of(server, "state", b), number_of(server, "requests"), number_of(server, "probes"),
+        number_of(server, "connect_failures"), number_of(server, "connect_target"));
+    bool goes = strcmp(word, "up") == 0 || strcmp(word, "connects-limited") == 0;
+    if (goes && load.is_silent)
+        word = "stalled";
+    else if (goes && load.slow_factor > 0) {
+        snprintf(state, sizeof state, "slow x%.0f", load.slow_factor);
+        word = state;
+    }
     hg_ctl_table_add(table, name);
-    hg_ctl_table_add(table, text_of(upstream, "kind", a));
+    hg_ctl_table_add(table, text_of(upstream, "kind", b));
     hg_ctl_table_add(table, text_of(server, "address", a));
-    hg_ctl_table_add(table, hg_ctl_server_word(
-                                text_of(server, "state", a), number_of(server, "requests"),
-                                number_of(server, "probes"), number_of(server, "connect_failures"),
-                                number_of(server, "connect_target")));
+    hg_ctl_table_add(table, word);
+    add_load(table, &load);
     snprintf(detail, sizeof detail,
              "%s connections, %s unanswered, %s waiting, %s time-outs%s%.300s",
              text_of(server, "connections", a), text_of(server, "pending", b),
@@ -333,19 +375,23 @@ static void add_server(struct hg_ctl_table *table, const char *name, const json_
 
 static void add_store(struct hg_ctl_table *table, const char *name, const json_t *upstream)
 {
+    static const struct hg_ctl_server_load unknown = {.reason = ""};
     char a[32], b[32], c[32], detail[200];
     hg_ctl_table_add(table, name);
     hg_ctl_table_add(table, text_of(upstream, "kind", a));
     hg_ctl_table_add(table, "-");
     hg_ctl_table_add(table, "up");
+    add_load(table, &unknown);
     snprintf(detail, sizeof detail, "%s items, %s of %s bytes", text_of(upstream, "items", a),
              text_of(upstream, "used_bytes", b), text_of(upstream, "max_bytes", c));
     hg_ctl_table_add(table, detail);
 }
 
-static void print_upstreams(const struct hg_ctl_rows *rows)
+static void print_upstreams(const struct hg_ctl_rows *rows, const struct hg_ctl_rows *tickets)
 {
-    static const char *const headings[] = {"UPSTREAM", "KIND", "SERVER", "STATE", "DETAIL"};
+    static const char *const headings[] = {
+        "UPSTREAM", "KIND", "SERVER",      "STATE",     "P50 MS", "P99 MS", "USUAL MS",
+        "TICKETS",  "LINE", "WAIT P99 MS", "REFUSED/S", "FOR",    "DETAIL"};
     struct hg_ctl_table table;
     const char *name;
     json_t *upstream, *server, *upstreams = upstreams_of(rows);
@@ -356,7 +402,7 @@ static void print_upstreams(const struct hg_ctl_rows *rows)
         const json_t *servers = json_object_get(upstream, "servers");
         json_array_foreach(servers, i, server)
         {
-            add_server(&table, name, upstream, server);
+            add_server(&table, name, upstream, server, tickets);
         }
         if (servers == NULL)
             add_store(&table, name, upstream);
@@ -381,7 +427,7 @@ static void print_status(const struct status *status)
         } else if (g == BUCKETS) {
             print_buckets(buckets);
         } else if (g == UPSTREAMS) {
-            print_upstreams(&status->rows[g]);
+            print_upstreams(&status->rows[g], &status->rows[TICKETS]);
         } else if (g == TICKETS) {
             hg_ctl_print_tickets(&status->rows[g]);
         } else {

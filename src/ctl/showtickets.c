@@ -184,3 +184,50 @@ void hg_ctl_print_binds(const struct hg_ctl_rows *rows, const json_t *buckets)
     for (size_t i = 0; i < sizeof listings / sizeof listings[0]; i++)
         print_listing(&listings[i], rows, buckets);
 }
+
+/* ---- of a server ---- */
+
+static const char *server_text(const struct hg_ctl_rows *rows, const char *prefix, const char *name)
+{
+    char key[400];
+    snprintf(key, sizeof key, "%s:%s", prefix, name);
+    return hg_ctl_rows_find(rows, key);
+}
+
+static double server_number(const struct hg_ctl_rows *rows, const char *prefix, const char *name)
+{
+    const char *text = server_text(rows, prefix, name);
+    return text != NULL ? strtod(text, NULL) : 0;
+}
+
+static double both(const struct hg_ctl_rows *rows, const char *prefix, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "read:%s", name);
+    double reads = server_number(rows, prefix, key);
+    snprintf(key, sizeof key, "write:%s", name);
+    return reads + server_number(rows, prefix, key);
+}
+
+void hg_ctl_server_load(const struct hg_ctl_rows *rows, const char *upstream, const char *address,
+                        struct hg_ctl_server_load *ret)
+{
+    char prefix[340];
+    snprintf(prefix, sizeof prefix, "%s:server:%s", upstream, address);
+    const char *silent = server_text(rows, prefix, "silent");
+    const char *reason = server_text(rows, prefix, "refusedFor");
+    *ret = (struct hg_ctl_server_load){
+        .is_known = server_text(rows, prefix, "read:totalTickets") != NULL,
+        .is_silent = silent != NULL && strcmp(silent, "true") == 0,
+        .slow_factor = server_number(rows, prefix, "slowFactor"),
+        .p50_us = server_number(rows, prefix, "serviceMicros:p50"),
+        .p99_us = server_number(rows, prefix, "serviceMicros:p99"),
+        .usual_us = server_number(rows, prefix, "serviceMicros:usual"),
+        .wait_p99_us = server_number(rows, prefix, "waitMicros:p99"),
+        .out = both(rows, prefix, "out"),
+        .size = both(rows, prefix, "totalTickets"),
+        .line = both(rows, prefix, "queueLength"),
+        .refused_per_s = server_number(rows, prefix, "refusedPerSecond"),
+        .reason = reason != NULL ? reason : "-",
+    };
+}

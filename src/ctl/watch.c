@@ -1,4 +1,4 @@
-// watch - hot keys again and again
+// watch - what is shown again and again
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ctl/watch.h"
 
@@ -76,12 +76,10 @@ static int wait_for_epoch(struct hg_ctl *ctl, const struct epoch *seen)
     return HG_CTL_OK;
 }
 
-int hg_ctl_watch(struct hg_ctl *ctl, uint64_t interval_us,
+static int again(struct hg_ctl *ctl, uint64_t interval_us, bool clears,
                  int (*show)(struct hg_ctl *ctl, void *ctx), void *ctx)
 {
     char said[512] = "";
-    const char *term = getenv("TERM");
-    bool clears = !ctl->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
     struct epoch epoch = {0};
     int code = HG_CTL_OK;
     catch_signals();
@@ -105,4 +103,18 @@ int hg_ctl_watch(struct hg_ctl *ctl, uint64_t interval_us,
     if (interrupted != 0)
         return HG_CTL_OK;
     return code == HG_CTL_OK ? code : hg_ctl_say(code, "%s", said);
+}
+
+int hg_ctl_watch(struct hg_ctl *ctl, uint64_t interval_us,
+                 int (*show)(struct hg_ctl *ctl, void *ctx), void *ctx)
+{
+    const char *term = getenv("TERM");
+    bool clears = !ctl->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+    return again(ctl, interval_us, clears, show, ctx);
+}
+
+int hg_ctl_follow(struct hg_ctl *ctl, uint64_t interval_us,
+                  int (*show)(struct hg_ctl *ctl, void *ctx), void *ctx)
+{
+    return again(ctl, interval_us, false, show, ctx);
 }

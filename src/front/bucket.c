@@ -14,6 +14,28 @@ const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES] = {
 #undef HG_OUTCOME
 };
 
+bool hg_outcome_is_refusal(enum hg_outcome outcome)
+{
+    switch (outcome) {
+    case HG_OUTCOME_PAUSED:
+    case HG_OUTCOME_DISABLED:
+    case HG_OUTCOME_THROTTLED:
+    case HG_OUTCOME_THROTTLED_TOO_LONG:
+    case HG_OUTCOME_HOT_KEY:
+    case HG_OUTCOME_BIND_THROTTLED:
+    case HG_OUTCOME_KEY_SHARE:
+    case HG_OUTCOME_EVICTED:
+    case HG_OUTCOME_DATA_LIMIT:
+    case HG_OUTCOME_CONNECTION_LIMIT:
+    case HG_OUTCOME_QUEUE_FULL:
+    case HG_OUTCOME_QUEUE_TIMEOUT:
+    case HG_OUTCOME_BACKEND_DOWN:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void free_bucket(struct hg_bucket *bucket)
 {
     if (bucket->upstream != NULL)

@@ -54,12 +54,23 @@ struct hg_outcome_row {
     const char *name, *text;
 };
 extern const struct hg_outcome_row hg_outcome_rows[HG_OUTCOMES];
+/* Was the request refused by the front end: not carried out, for a limit, or a server that is out?
+ */
+bool hg_outcome_is_refusal(enum hg_outcome outcome);
+
+/* Requests that were refused while their tenant flooded a line (flood.h). */
+struct hg_flood_count {
+    uint64_t number;  /* of this count; 0: there was none yet */
+    uint64_t last_us; /* when it last grew */
+    uint64_t refused;
+};
 
 /* A tenant's place in a worker's line for one kind of ticket of one server. */
 struct hg_gate_seat {
     struct hg_ticketline_tenant queue;
     struct hg_keyshare_tenant usual; /* what its requests take there, */
     struct hg_workclass work;        /* and what work they are */
+    struct hg_flood_count flood;
 };
 
 /* By what a tenant's requests take turns (gate_party.c). */
@@ -103,6 +114,7 @@ struct hg_lane {
     struct hg_list used;                          /* in the worker's list of lanes with users */
     struct hg_gate_tally tallies[HG_GATE_PLACES]; /* its tickets */
     struct hg_ticketline_tenant ingress;          /* its requests in line for an ingress ticket */
+    struct hg_flood_count ingress_flood;
     struct hg_gate_cell **cells; /* by index of the share (gateset.h): its requests in line for a
                                     server; NULL: it has not waited there yet */
     unsigned cell_count;

@@ -124,6 +124,8 @@ static uint32_t learn(const struct hg_gate_pass *pass, struct hg_gate_line *in, 
     uint32_t work_us = hg_linework_note(&in->work, class, held_us, in->line.count > 0,
                                         in->worker->loop.now_us, &pass->place->is_short);
     pass->place->usual_us = class->usual_us;
+    hg_coarsehist_record(&HG_CONTAINER_OF(in->tally, struct hg_gate_worker, tally)->service,
+                         held_us);
     if (in->work.has_new || in->work.has_long || in->line.held > 0)
         note_mix(pass, in, usual_us, held_us);
     return work_us;

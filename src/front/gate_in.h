@@ -38,6 +38,8 @@ void hg_gate_on_line_timer(struct hg_timer *timer);
 /* Its owner is told why. predicted_us: of a FLOOD or KEY, the wait that it would have had. */
 void hg_gate_refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in,
                     enum hg_words_kind why, uint64_t predicted_us);
+/* What core/ticketline has to know to tell whether a tenant floods the line. */
+struct hg_ticketline_conf hg_gate_flood_conf(const struct hg_gate_line *in);
 /* It is refused, as its key has its share. */
 void hg_gate_refuse_key(struct hg_gate_pass *pass, const struct hg_gate_line *in,
                         uint64_t retry_us);

@@ -28,11 +28,8 @@ void hg_gate_line_init(struct hg_gate_line *in, struct hg_worker *worker,
 void hg_gate_line_fini(struct hg_gate_line *in)
 {
     struct hg_keyshare_key *key;
-    while ((key = hg_keyshare_take_record(&in->keys)) != NULL) {
-        struct hg_heldkey *held = hg_heldkey_of(key);
-        hg_heldkey_end(in, held);
-        free(held);
-    }
+    while ((key = hg_keyshare_take_record(&in->keys)) != NULL)
+        free(hg_heldkey_of(key));
 }
 
 /* ---- in line ---- */
@@ -164,6 +161,8 @@ static void grant(struct hg_gate_line *in, const struct hg_ticketline_conf *conf
     } while (in->part != NULL && !hg_gate_may_start(pass, in));
     hg_hist_record(&in->holder->waits[in->worker->index],
                    now_us > pass->wait_us ? now_us - pass->wait_us : 0, 1);
+    hg_coarsehist_record(&in->holder->workers[in->worker->index].waited,
+                         now_us > pass->wait_us ? now_us - pass->wait_us : 0);
     let_go(in, pass, pass->place);
     tell_line(in);
 }

@@ -94,6 +94,7 @@ struct hg_gate_cell *hg_gate_cell_slow(const struct hg_request *request,
         cell->seats[kind].queue.id = id_of(request, fair_by);
         cell->seats[kind].usual = (struct hg_keyshare_tenant){0};
         cell->seats[kind].work = (struct hg_workclass){0};
+        cell->seats[kind].flood = (struct hg_flood_count){0};
     }
     cell->home = part->number;
     if (fair_by == HG_FAIR_BY_TENANT)

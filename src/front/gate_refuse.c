@@ -1,9 +1,11 @@
 // gate_refuse - what a request is told that gets no ticket
 // SPDX-License-Identifier: BSD-3-Clause
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "front/answer.h"
+#include "front/flood.h"
 #include "front/gate_in.h"
 #include "front/words.h"
 #include "proto/hello.h"
@@ -98,6 +100,61 @@ static struct hg_refusal refusal_of(enum hg_words_kind why)
     }
 }
 
+/* ---- counting ---- */
+
+struct hg_ticketline_conf hg_gate_flood_conf(const struct hg_gate_line *in)
+{
+    struct hg_gate_holder *h = in->holder;
+    return (struct hg_ticketline_conf){
+        .queue_timeout_us = atomic_load_explicit(&h->queue_timeout_us, memory_order_relaxed),
+        .flood_wait_us = atomic_load_explicit(&h->flood_wait_us, memory_order_relaxed),
+    };
+}
+
+/* The row of gate.def that a refusal counts as; FULL has been counted. */
+static size_t row_of(const struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                     const struct hg_ticketline_tenant *place, enum hg_words_kind why)
+{
+    const struct hg_ticketline_conf conf = hg_gate_flood_conf(in);
+    uint64_t now_us = in->worker->loop.now_us;
+    uint64_t since_us = in->place == HG_GATE_INGRESS ? pass->wait_us : pass->since_us;
+    if (why == HG_WORDS_KEY)
+        return offsetof(struct hg_gate_tally, refused_key);
+    if (why == HG_WORDS_FLOOD ||
+        (place != NULL && hg_ticketline_flood_since_us(place, &conf, now_us) != 0))
+        return offsetof(struct hg_gate_tally, refused_flood);
+    if (place != NULL && hg_ticketline_is_stalled(&in->line, place, now_us))
+        return offsetof(struct hg_gate_tally, refused_stalled);
+    if (now_us - since_us < conf.queue_timeout_us)
+        return offsetof(struct hg_gate_tally, refused_overdue);
+    return offsetof(struct hg_gate_tally, refused_calm);
+}
+
+/* The tenant's, also where its parties take turns (gate_party.c); it has a cell. */
+static struct hg_flood_count *flood_count_of(struct hg_lane *lane, const struct hg_gate_line *in)
+{
+    if (in->part == NULL)
+        return &lane->ingress_flood;
+    return &lane->cells[in->part->index]->seats[in->place - HG_GATE_READ].flood;
+}
+
+static void count(const struct hg_gate_pass *pass, const struct hg_gate_line *in,
+                  enum hg_words_kind why)
+{
+    struct hg_lane *lane = pass->request->lane;
+    struct hg_ticketline_tenant *place =
+        in->part != NULL ? hg_gate_place_of(in, pass->request) : &lane->ingress;
+    if (why == HG_WORDS_FULL)
+        return;
+    size_t row = row_of(pass, in, place, why);
+    hg_counter_add((hg_counter *)((char *)in->tally + row), 1);
+    hg_counter_add((hg_counter *)((char *)&lane->tallies[in->place] + row), 1);
+    if (row == offsetof(struct hg_gate_tally, refused_flood) && place != NULL)
+        hg_flood_count(flood_count_of(lane, in), in->worker->loop.now_us);
+}
+
+/* ---- telling ---- */
+
 void hg_gate_refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in,
                     enum hg_words_kind why, uint64_t predicted_us)
 {
@@ -113,6 +170,7 @@ void hg_gate_refuse(struct hg_gate_pass *pass, const struct hg_gate_line *in,
         .number = (uint16_t)((unsigned)in->place | class << 8 | (unsigned)lane->fair_by << 12),
         .other = in->part != NULL ? (uint32_t)in->part->number : 0};
     struct hg_refusal refusal = refusal_of(why);
+    count(pass, in, why);
     refusal.verbatim = hg_words_find(words, &key);
     if (refusal.verbatim.len == 0)
         refusal.verbatim = explain(words, &key, lane, in, 1u << class);

@@ -206,6 +206,7 @@ static void begin(struct hg_gateset *set, struct hg_gateshare *share)
 {
     share->demand[HG_TICKET_READ] = share->demand[HG_TICKET_WRITE] = 0;
     share->stepped_us = 0;
+    memset(&share->seen, 0, sizeof share->seen);
     if (!set->configured)
         return;
     set_lines(share, &set->conf);

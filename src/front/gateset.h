@@ -31,6 +31,8 @@ struct hg_gateset_conf {
     uint64_t queue_timeout_us, flood_wait_us;
     bool flood_newest;
     unsigned key_share_pct, tenant_window;
+    unsigned
+        slow_factor;    /* a server that takes so many times what others take is slow; 0: none is */
     bool evict_longest; /* when no key of a backlogged server holds too much */
     bool bind_halves;   /* answers in the usual time halve the X of a throttled key */
     uint64_t cap;       /* of the sum of all sizes; 0: none */

@@ -9,10 +9,13 @@
 
 #include <stdbool.h>
 
+#include "base/coarsehist.h"
 #include "base/counter.h"
 #include "base/hist.h"
 #include "core/keyshare.h"
+#include "core/notice.h"
 #include "core/probe.h"
+#include "core/serverslow.h"
 #include "core/ticket.h"
 
 /* The holders that a request goes through; execution ones by hg_ticket_kind + HG_GATE_READ. */
@@ -45,6 +48,8 @@ struct hg_gate_worker {
        (modulo 2^64, as all of these). */
     hg_counter worked_us, work_us, work_squares;
     hg_counter short_count, short_us; /* as in hg_probe_holder_seen */
+    struct hg_coarsehist service;     /* what the same requests took */
+    struct hg_coarsehist waited;      /* how long those waited in line that got a ticket */
     hg_counter unproven_out;          /* tickets that such keys have */
     hg_counter mix;                   /* enum hg_probe_mix */
     hg_counter lowest_us;            /* hg_ticketline_lowest_us of its line; 0: nobody waited yet */
@@ -83,6 +88,24 @@ struct hg_gate_holder {
     struct hg_hist *own_waits; /* these, if they are the holder's own; else NULL */
 };
 
+#define HG_GATESHARE_REASONS 12 /* of refusals, at most */
+
+/* What housekeeping has seen of a server (app/serverlook, app/throttles); under the set's lock. */
+struct hg_gateshare_seen {
+    struct hg_coarsehist_sum service, waited; /* all, as of the last look */
+    uint64_t refused[HG_GATESHARE_REASONS];   /* the same, by reason (app/refused) */
+    struct hg_serverslow slow;
+    struct hg_notice slow_told;
+    /* Of the time between the last two looks; 0: nothing was answered, nobody waited. */
+    uint64_t p50_us, p99_us, waited_p99_us;
+    uint64_t siblings_us; /* median of the medians of the others; 0: there is none */
+    bool is_silent;       /* it has answered nothing, though something is under way */
+    double refused_per_s;
+    unsigned reason;                      /* of the most of these */
+    int64_t largest[HG_TICKET_KINDS];     /* size of late, */
+    uint64_t largest_us[HG_TICKET_KINDS]; /* and when it was; housekeeping's alone */
+};
+
 /* Of a server. */
 struct hg_gateshare {
     struct hg_gate_holder holders[HG_TICKET_KINDS];
@@ -100,6 +123,7 @@ struct hg_gateshare {
                                          time was over; 0: never */
     uint64_t looked_answered;         /* housekeeping's: answered requests at its last look, */
     uint64_t looked_service_us;       /* and the time that they took */
+    struct hg_gateshare_seen seen;
     uint64_t stepped_us;   /* the controller's last step; under the set's lock, as what follows */
     struct hg_probe probe; /* the controller's; shown under the lock */
 };

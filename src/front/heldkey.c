@@ -1,4 +1,4 @@
-// heldkey - keys that are held at their share of a server's tickets: what the log and others see
+// heldkey - keys that are held at their share of a server's tickets: what others see
 // SPDX-License-Identifier: BSD-3-Clause
 #include "front/heldkey.h"
 
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/log.h"
 
 void hg_heldkey_name(struct hg_heldkey *held, const struct hg_bucket *bucket, struct hg_span key,
                      bool is_observed)
@@ -15,78 +14,15 @@ void hg_heldkey_name(struct hg_heldkey *held, const struct hg_bucket *bucket, st
     if (held->record.is_named)
         return;
     held->record.is_named = true;
-    memset(&held->notice, 0, sizeof held->notice);
+    held->bound_us = 0;
     memcpy(held->bucket, bucket->name, sizeof held->bucket);
     held->key_len = (uint8_t)(key.len < sizeof held->key ? key.len : sizeof held->key);
     memcpy(held->key, key.at, held->key_len);
 }
 
-/* ---- the log ---- */
-
-#define KEY_MAX (4 * HG_REQUEST_KEY_HEAD + 1) /* escaped */
-
-/* "upstream=cache server=10.0.0.1:11211 what=key-share tenant=shop tickets=read key=\"...\"" */
-#define SUBJECT "upstream=%s server=%s what=key-share tenant=%s tickets=%s key=\"%s\""
-
 static uint64_t service_us(const struct hg_gate_line *in, const struct hg_heldkey *held)
 {
     return hg_keyshare_service_us(&in->keys, &held->record, in->answered_us);
-}
-
-static void log_begin(const struct hg_gate_line *in, const struct hg_heldkey *held)
-{
-    char key[KEY_MAX];
-    hg_log_warn(SUBJECT " service_ms=%.1f usual_ms=%.1f share=%u "
-                        "msg=\"throttle-begin: requests for this key take long, and it has its "
-                        "share of the tickets\"",
-                in->part->gate->upstream->name, in->part->share->server, held->bucket,
-                hg_gate_place_name(in->place),
-                hg_escape(key, sizeof key, hg_span(held->key, held->key_len)),
-                (double)service_us(in, held) / 1e3, (double)in->keys.usual.us / 1e3,
-                (unsigned)in->keys.share);
-}
-
-static void log_end(const struct hg_gate_line *in, const struct hg_heldkey *held)
-{
-    char key[KEY_MAX];
-    hg_log_info(SUBJECT " lasted_s=%.1f refused=%llu msg=\"throttle-end: it is held no longer\"",
-                in->part->gate->upstream->name, in->part->share->server, held->bucket,
-                hg_gate_place_name(in->place),
-                hg_escape(key, sizeof key, hg_span(held->key, held->key_len)),
-                (double)(in->worker->loop.now_us - held->notice.since_us) / 1e6,
-                (unsigned long long)held->record.refused);
-}
-
-void hg_heldkey_end(const struct hg_gate_line *in, struct hg_heldkey *held)
-{
-    if (held->notice.told)
-        log_end(in, held);
-    held->notice.told = false;
-}
-
-/* A record stays for as long as its begin may not be told again, unless there are too many. */
-static bool is_pinned(const struct hg_keyshare *keys, const struct hg_notice *notice,
-                      uint64_t now_us)
-{
-    return notice->told || (notice->told_us != 0 && keys->key_count < HG_KEYSHARE_MOST &&
-                            now_us - notice->told_us < HG_NOTICE_APART_US);
-}
-
-/* That a new key's requests wait until the first is back is nothing to be told. */
-static void look_at(const struct hg_gate_line *in, struct hg_heldkey *held)
-{
-    struct hg_notice *notice = &held->notice;
-    const struct hg_keyshare_key *record = &held->record;
-    uint64_t now_us = in->worker->loop.now_us;
-    bool bound = record->is_named && !held->is_observed && hg_keyshare_is_bound(record, now_us);
-    bool active = bound && (notice->active ||
-                            hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us));
-    enum hg_notice_say say = hg_notice_look(notice, active, now_us);
-    if (say == HG_NOTICE_BEGIN)
-        log_begin(in, held);
-    if (say == HG_NOTICE_END)
-        log_end(in, held);
-    held->record.is_pinned = is_pinned(&in->keys, notice, now_us);
 }
 
 /* ---- the board ---- */
@@ -113,6 +49,10 @@ static void show(struct hg_heldkey_board *board, const struct hg_gate_line *in,
         .kind = (uint8_t)(in->place - HG_GATE_READ),
         .key_len = held->key_len,
         .is_observed = held->is_observed,
+        .is_dear = hg_keyshare_is_dear(&in->keys, record, in->answered_us, in->worker->loop.now_us),
+        .usual_us = in->keys.usual.us,
+        .share = in->keys.share,
+        .is_over = held->bound_us != in->worker->loop.now_us,
         .out = record->out + record->stranded,
         .waiting = record->waiting,
         .service_us = service_us(in, held),
@@ -125,23 +65,29 @@ static void show(struct hg_heldkey_board *board, const struct hg_gate_line *in,
     memcpy(row->key, held->key, held->key_len);
 }
 
+/* A key stays on the board for so long after it was held: others have to see its last count. */
+#define OVER_US 500000
+
 /* Some wait, or were refused; or would be. */
-static bool is_shown(const struct hg_gate_line *in, const struct hg_heldkey *held)
+static bool is_shown(const struct hg_gate_line *in, struct hg_heldkey *held)
 {
     const struct hg_keyshare_key *record = &held->record;
     uint64_t now_us = in->worker->loop.now_us;
-    return record->is_named && hg_keyshare_is_bound(record, now_us) &&
+    if (!record->is_named)
+        return false;
+    if (hg_keyshare_is_bound(record, now_us))
+        held->bound_us = now_us;
+    return held->bound_us != 0 && now_us - held->bound_us < OVER_US &&
            (record->waiting > 0 || record->refused > 0 ||
-            (held->is_observed &&
-             hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us)));
+            (held->is_observed && hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us)));
 }
 
 static void look_at_line(struct hg_heldkey_board *board, struct hg_gate_line *in)
 {
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;) {
         struct hg_heldkey *held = hg_heldkey_of(key);
-        look_at(in, held);
-        if (is_shown(in, held))
+        key->is_pinned = is_shown(in, held); /* until others have seen what it ends with */
+        if (key->is_pinned)
             show(board, in, held);
     }
 }

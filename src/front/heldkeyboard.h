@@ -19,8 +19,12 @@ struct hg_heldkey_shown {
     uint32_t id;                            /* tells keys apart that are longer than `key` */
     uint8_t kind, key_len;                  /* enum hg_ticket_kind; of `key` */
     bool is_observed;                       /* it would be held, and is not */
+    bool is_dear;                           /* its requests take long */
+    bool is_over;                           /* it is held no longer: this is what it ended with */
     uint32_t out, waiting;                  /* its tickets, stranded slots among them */
     uint64_t service_us;                    /* what its requests took lately; 0: not known */
+    uint64_t usual_us;                      /* what its tenant's requests usually take */
+    uint32_t share;                         /* tickets that it may have */
     uint64_t since_us;                      /* it has been held since */
     uint64_t refused;                       /* since then */
     uint8_t key[HG_REQUEST_KEY_HEAD];

@@ -15,6 +15,7 @@
 #include "front/dispatch.h"
 #include "front/gate.h"
 #include "front/held.h"
+#include "front/flood.h"
 #include "front/heldkey.h"
 #include "front/hot.h"
 #include "front/instance.h"
@@ -119,6 +120,7 @@ static void on_timer(struct hg_timer *timer)
     if (worker->timer_count % 2 == 0) {
         hg_binds_sweep(worker);
         hg_heldkeys_look(worker);
+        hg_floods_look(worker);
     }
     hg_tables_tick(worker);
     if (++worker->timer_count % HG_WORKER_TIMERS_A_LOOK != 0)
@@ -345,6 +347,7 @@ static void free_parts(struct hg_worker *worker)
     hg_gates_close(worker);
     hg_binds_free(worker);
     hg_heldkeys_free(worker);
+    hg_floods_free(worker);
     hg_tables_close(worker);
     hg_directory_unref(worker->directory);
     hg_out_pool_fini(&worker->outs);
@@ -394,6 +397,8 @@ int hg_worker_open(struct hg_worker *worker, struct hg_front *front, unsigned in
         rc = hg_binds_open(worker);
     if (rc == 0)
         rc = hg_heldkeys_open(worker);
+    if (rc == 0)
+        rc = hg_floods_open(worker);
     if (rc == 0)
         rc = hg_tables_open(worker);
     if (rc == 0)

@@ -12,6 +12,7 @@
 #include "base/slab.h"
 #include "front/bindboard.h"
 #include "front/directory.h"
+#include "front/floodboard.h"
 #include "front/front.h"
 #include "front/heldkeyboard.h"
 #include "front/hotshare.h"
@@ -94,6 +95,7 @@ struct hg_worker {
     struct hg_list lanes_bound; /* lanes with evicted keys */
     struct hg_bind_board bind_board;
     struct hg_heldkey_board heldkey_board;
+    struct hg_flood_board flood_board;
     struct hg_words words; /* of refusals */
     struct hg_letter gate_letter;
     _Atomic bool gate_posted;

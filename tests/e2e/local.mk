@@ -45,6 +45,7 @@ EXTRA_DIST += tests/e2e/test_ctl_operate.py
 EXTRA_DIST += tests/e2e/test_ctl_table.py
 EXTRA_DIST += tests/e2e/test_ctl_unit.py
 EXTRA_DIST += tests/e2e/test_dashboard.py
+EXTRA_DIST += tests/e2e/test_events.py
 EXTRA_DIST += tests/e2e/test_failures.py
 EXTRA_DIST += tests/e2e/test_fairby.py
 EXTRA_DIST += tests/e2e/test_hbase.py

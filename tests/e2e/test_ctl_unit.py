@@ -331,7 +331,8 @@ UPSTREAM_PARAMS = [
     "throughput_probing_interval_ms",
     "throughput_probing_initial_concurrency", "throughput_probing_min_concurrency",
     "throughput_probing_max_concurrency", "throughput_probing_read_write_ratio",
-    "throughput_probing_concurrency_moving_average_weight", "throughput_probing_step_multiple"]
+    "throughput_probing_concurrency_moving_average_weight", "throughput_probing_step_multiple",
+    "slow_server_factor"]
 
 
 def test_unset_everything():

@@ -34,7 +34,7 @@ UPSTREAM = {
     "throughput_probing_max_concurrency": ("1024", "100"),
     "throughput_probing_read_write_ratio": ("0.5", "0.25"),
     "throughput_probing_concurrency_moving_average_weight": ("0.2", "1.0"),
-    "throughput_probing_step_multiple": ("0.1", "0.05"),
+    "throughput_probing_step_multiple": ("0.1", "0.05"), "slow_server_factor": ("4", "9"),
 }
 TENANT = {"ticket_mode": ("enforce", "observe"), "fair_by": ("tenant", "user"),
           "bind_mode": ("enforce", "off"), "bind_min_bytes": ("8", "1")}
@@ -468,16 +468,19 @@ def test_a_client_that_waits_is_shown_so(held):
 
 HOLDER = {"out", "available", "totalTickets", "startedProcessing", "finishedProcessing",
           "addedToQueue", "removedFromQueue", "totalTimeQueuedMicros", "canceled", "queueOverflows",
+          "refusedFlood", "refusedCalm", "refusedStalled", "refusedOverdue",
           "wouldWait", "queueLength", "processing", "newAdmissions", "overloaded",
           "queueWaitTimeMicros:count", "queueWaitTimeMicros:p50", "queueWaitTimeMicros:p99",
           "queueWaitTimeMicros:max"}
 EXEMPT = {"exempt.startedProcessing", "exempt.finishedProcessing"}
 EXECUTION = {"answered", "unanswered", "totalTimeProcessingMicros", "totalDelinquentAcquisitions",
-             "totalAcquisitionDelinquencyMillis", "maxAcquisitionDelinquencyMillis"}
+             "totalAcquisitionDelinquencyMillis", "maxAcquisitionDelinquencyMillis",
+             "refusedKeyShare"}
 MONITOR = {"timesProbedStable", "timesProbedUp", "timesProbedDown", "timesIncreased",
            "timesDecreased", "totalAmountIncreased", "totalAmountDecreased", "stalls"}
 COUNTED = {"addedToQueue", "removedFromQueue", "totalTimeQueuedMicros", "canceled",
-           "queueOverflows", "wouldWait", "queueLength"}
+           "queueOverflows", "refusedFlood", "refusedCalm", "refusedStalled", "refusedOverdue",
+           "wouldWait", "queueLength"}
 TAKEN = {"startedProcessing", "finishedProcessing", "processing", "newAdmissions"}
 
 

@@ -468,7 +468,8 @@ static void test_what_opcodes_cannot_set(void **unused)
         "throughput_probing_interval_ms, throughput_probing_initial_concurrency, "
         "throughput_probing_min_concurrency, throughput_probing_max_concurrency, "
         "throughput_probing_read_write_ratio, "
-        "throughput_probing_concurrency_moving_average_weight, throughput_probing_step_multiple)");
+        "throughput_probing_concurrency_moving_average_weight, throughput_probing_step_multiple, "
+        "slow_server_factor)");
     assert_int_equal(
         hg_state_set_upstream_option(state, HG_SPAN_LIT("e.x"), "read_tickets", "-1", &why),
         -EINVAL);
