@@ -32,17 +32,34 @@ static void take(struct hg_coarsehist_sum *now, struct hg_coarsehist_sum *before
     *before = all;
 }
 
+/* Has nothing been answered, and has nobody got out of line? Then the histograms, which are large,
+   need no look. */
+static bool is_idle(struct hg_gateshare *share)
+{
+    uint64_t sum = 0;
+    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+        for (unsigned w = 0; w < share->holders[kind].worker_count; w++) {
+            const struct hg_gate_tally *tally = &share->holders[kind].workers[w].tally;
+            sum += hg_counter_get(&tally->answered) + hg_counter_get(&tally->removed);
+        }
+    bool same = sum == share->seen.done;
+    share->seen.done = sum;
+    return same;
+}
+
 static void look_at_times(struct hg_gateshare *share, uint64_t now_us)
 {
     struct hg_gateshare_seen *seen = &share->seen;
     struct hg_coarsehist_sum service = {0}, waited = {0};
-    for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-        for (unsigned w = 0; w < share->holders[kind].worker_count; w++) {
-            hg_coarsehist_add(&service, &share->holders[kind].workers[w].service);
-            hg_coarsehist_add(&waited, &share->holders[kind].workers[w].waited);
-        }
-    take(&service, &seen->service);
-    take(&waited, &seen->waited);
+    if (!is_idle(share)) {
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            for (unsigned w = 0; w < share->holders[kind].worker_count; w++) {
+                hg_coarsehist_add(&service, &share->holders[kind].workers[w].service);
+                hg_coarsehist_add(&waited, &share->holders[kind].workers[w].waited);
+            }
+        take(&service, &seen->service);
+        take(&waited, &seen->waited);
+    }
     uint64_t since_us = oldest_us(share);
     seen->p50_us = hg_coarsehist_percentile(&service, 50);
     seen->p99_us = hg_coarsehist_percentile(&service, 99);

@@ -93,6 +93,7 @@ struct hg_gate_holder {
 /* What housekeeping has seen of a server (app/serverlook, app/throttles); under the set's lock. */
 struct hg_gateshare_seen {
     struct hg_coarsehist_sum service, waited; /* all, as of the last look */
+    uint64_t done;                            /* the same: answered, or out of line */
     uint64_t refused[HG_GATESHARE_REASONS];   /* the same, by reason (app/refused) */
     struct hg_serverslow slow;
     struct hg_notice slow_told;

@@ -263,6 +263,30 @@ def test_what_goes_with_a_reload_ends():
         assert end["reason"] == "the upstream was changed", end
 
 
+def test_an_evicted_key_is_told():
+    """One begin when it is evicted, one end when its throttle is gone."""
+    key = b"culprit-29001111"
+    with front({key.decode(): 500}, store={"service_ms": SERVICE_MS, "slots": 16}, bind_control="hera",
+               execution_control="fixed", read_tickets=8, tenant_window=0) as (daemon, backend):
+        keys = innocent_keys(20)
+        fill(backend, keys + [key])
+        with Load(stream(daemon, "culprit", [key], 30, pause_s=0.05),
+                  stream(daemon, "innocent", keys, 10, pause_s=0.05)) as load:
+            [begin] = poll(lambda: (load.run(0.2), of(events(daemon), "throttle-begin", what="bind",
+                                                      key=key.decode()))[1], 30, what="the begin")
+            assert begin["tenant"] == FLOOD and begin["allowEveryX"] >= 2, begin
+            poll(lambda: (load.run(0.5), statuses(load.select("culprit"))[St.BIND_THROTTLE] > 50)[1],
+                 20, what="refusals")
+            load.halt("culprit")
+            load.run(0.5)
+            tools.reload(daemon, server={"bind_eviction_decr_per_sec": 10000.0})
+            ends = poll(lambda: (load.run(0.2), of(events(daemon), "throttle-end", what="bind",
+                                                   key=key.decode()))[1], 30, what="the end")
+            told = statuses(load.select("culprit"))
+        assert sum(end["refused"] for end in ends) == told[St.BIND_THROTTLE], (ends, told)
+        assert len(ends) == len(of(events(daemon), "throttle-begin", what="bind")) == 1
+
+
 # ---- headgatectl ----
 
 def test_headgatectl_events():
