@@ -175,9 +175,9 @@ static void tell_begin(struct hg_throttles_thing *thing)
     hg_event_tell(&event);
 }
 
-/* `is_seen`: its server is still there. */
+/* `is_seen`: its server is still there. `reason`: "" if it is over. */
 static void tell_end(const struct hg_throttles_thing *thing, const struct hg_throttling_told *told,
-                     bool is_seen)
+                     bool is_seen, const char *reason)
 {
     const struct hg_throttle_place place = {thing->upstream, thing->server};
     struct hg_event event;
@@ -191,6 +191,7 @@ static void tell_end(const struct hg_throttles_thing *thing, const struct hg_thr
         hg_coarsehist_subtract(&waited, &thing->waited);
         hg_event_real(&event, "waited_p99_ms", ms(hg_coarsehist_percentile(&waited, 99)), 1);
     }
+    hg_event_text(&event, "reason", hg_span_str(reason));
     hg_event_tell(&event);
 }
 
@@ -206,7 +207,7 @@ static bool settle(struct hg_throttles *throttles, struct hg_throttles_thing *th
     if (told.begin)
         tell_begin(thing);
     if (told.end)
-        tell_end(thing, &told, is_seen);
+        tell_end(thing, &told, is_seen, "");
     return is_seen || !hg_throttling_is_over(&thing->throttling, now_us);
 }
 
@@ -237,6 +238,18 @@ static void on_look(struct hg_timer *timer)
     settle_all(throttles, now_us);
 }
 
+static void end_with_process(const struct hg_throttles_thing *thing)
+{
+    const struct hg_throttling *t = &thing->throttling;
+    const struct hg_throttling_told told = {
+        .end = true,
+        .lasted_us = t->seen_us > t->begun_us ? t->seen_us - t->begun_us : 0,
+        .refused = t->refused,
+    };
+    if (t->notice.told)
+        tell_end(thing, &told, false, "the process ends");
+}
+
 int hg_throttles_start(struct hg_throttles *throttles, struct hg_process *process,
                        struct hg_loop *loop)
 {
@@ -256,6 +269,7 @@ void hg_throttles_stop(struct hg_throttles *throttles)
         while (throttles->chains[c] != NULL) {
             struct hg_throttles_thing *thing = throttles->chains[c];
             throttles->chains[c] = thing->next;
+            end_with_process(thing);
             free(thing);
         }
     free(throttles->floods);

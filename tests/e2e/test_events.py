@@ -260,7 +260,7 @@ def test_what_goes_with_a_reload_ends():
         poll(lambda: of(events(daemon), "throttle-end", what="breaker", server=memcached.where), 20,
              what="the end")
         [end] = of(events(daemon), "throttle-end", what="breaker", server=memcached.where)
-        assert end["reason"] == "the upstream was changed", end
+        assert end["reason"] == "the upstream was replaced or closed", end
 
 
 def test_an_evicted_key_is_told():
