@@ -62,7 +62,9 @@ static const struct row tenant_gate_rows[] = {
     ROW(refused_flood, "requests of the tenant refused while it flooded a line"),
     ROW(refused_calm, "requests of the tenant refused after the longest wait, though it did not "
                       "flood and the store answered"),
-    ROW(refused_stalled, "requests of the tenant refused while the store answered nothing"),
+    ROW(refused_stalled,
+        "requests of the tenant refused while the store answered nothing, or had no "
+        "tickets"),
     ROW(refused_overdue, "requests of the tenant refused because their own deadline was over, or "
                          "their bytes had lain for too long"),
     ROW(refused_key, "requests of the tenant refused because their key had its share of the "

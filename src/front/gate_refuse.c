@@ -111,6 +111,21 @@ struct hg_ticketline_conf hg_gate_flood_conf(const struct hg_gate_line *in)
     };
 }
 
+/* Has the store answered nobody since then, on any worker? Or are there no tickets, so that nobody
+   asks it? What is stranded is nobody's ticket, so the line alone does not tell. */
+static bool is_silent(const struct hg_gate_line *in, uint64_t since_us)
+{
+    const struct hg_gate_holder *holder = in->holder;
+    if (hg_ticket_size(&holder->ticket) == 0)
+        return true;
+    if (in->part == NULL || in->answered_us > since_us)
+        return false;
+    for (unsigned w = 0; w < holder->worker_count; w++)
+        if (hg_counter_get(&holder->workers[w].answered_us) > since_us)
+            return false;
+    return true;
+}
+
 /* The row of gate.def that a refusal counts as; FULL has been counted. */
 static size_t row_of(const struct hg_gate_pass *pass, const struct hg_gate_line *in,
                      const struct hg_ticketline_tenant *place, enum hg_words_kind why)
@@ -127,6 +142,8 @@ static size_t row_of(const struct hg_gate_pass *pass, const struct hg_gate_line 
         return offsetof(struct hg_gate_tally, refused_stalled);
     if (now_us - since_us < conf.queue_timeout_us)
         return offsetof(struct hg_gate_tally, refused_overdue);
+    if (is_silent(in, since_us))
+        return offsetof(struct hg_gate_tally, refused_stalled);
     return offsetof(struct hg_gate_tally, refused_calm);
 }
 

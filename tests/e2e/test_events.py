@@ -20,7 +20,7 @@ import credit_tools
 import hotkey_tools
 import overload_tools as tools
 from mcbin import Op, St, poll, scaled
-from openload import Load, statuses
+from openload import Load, statuses, value_of
 from overload_tools import fill, front, innocent_keys, stream
 from servers import HEADGATECTL, Memcached
 from slowstore import SlowStore
@@ -150,6 +150,34 @@ def check_sums(daemon, load, found):
     of_keys = statuses(load.select("flood"))[St.BIND_THROTTLE]
     assert refused[FLOOD] == of_flood + of_keys, refused
     assert reasons["key_share"] == told[St.BIND_THROTTLE], reasons
+
+
+def test_a_hanging_server_makes_no_refusal_look_like_a_fault():
+    """Nobody floods, and requests are refused: but the store answers nothing."""
+    memcached = Memcached()
+    row = {"name": "store", "kind": "memcached", "servers": [{"address": memcached.where}],
+           "execution_control": "fixed", "read_tickets": 4, "queue_timeout_ms": 200,
+           "backend_timeout_ms": 2000}
+    tenants = [{"name": name, "bind_mode": "off"} for name in (FLOOD, CALM)]
+    with credit_tools.start(tenants, store={"upstreams": [row]}, **HTTP) as daemon:
+        streams = [stream(daemon, name, [b"k"], 4, tenant=name, user=name, pause_s=0.05)
+                   for name in (FLOOD, CALM)]
+        for client in tools.clients(daemon, 1, tenant=FLOOD) + tools.clients(daemon, 1, tenant=CALM):
+            with client:
+                assert client.set(b"k", value_of(b"k")).status == St.OK
+        with Load(*streams) as load:
+            load.run(0.5)
+            memcached.pause()
+            poll(lambda: (load.run(0.5), statuses(load.events)[St.QUEUE_TIMEOUT] > 20)[1], 20,
+                 what="refusals")
+            metrics = scrape(daemon)
+            assert metrics.get("headgate_refused_total", upstream="store", server=memcached.where,
+                               reason="no_flood") == 0, tools.stat(daemon, "tickets")
+            assert metrics.sum("headgate_tenant_tickets_refused_calm_total") == 0
+            poll(lambda: (load.run(0.2), states(daemon)[memcached.where] in (
+                "stalled", "down", "half-open"))[1], 20, what="the word in status")
+            memcached.resume()
+    memcached.stop()
 
 
 # ---- slow servers ----

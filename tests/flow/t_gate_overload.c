@@ -129,6 +129,8 @@ static void test_refused_at_once_when_it_would_be_too_late(void **state)
         assert_int_equal(hg_counter_get(&shown(&s, HG_GATE_READ)->overloaded), 1);
     }
     assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "canceled"), 2);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "refused_flood"), 2);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "refused_calm"), 0);
     assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "added"), 2);
     client_ask(&other, HG_OPCODE_GET, "x", 1);
     stage_expect_nothing(&s.stage, &other);

@@ -239,6 +239,7 @@ static void test_deadline(void **state)
     stage_expect(&s.stage, &other, HG_OPCODE_GET, HG_STATUS_ETMPFAIL, 1);
     assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "canceled"), 2);
     assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "queued_us"), 120000);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "refused_stalled"), 2); /* by us, so to say */
     assert_int_equal(stage_outcome(&s.stage, HG_OUTCOME_QUEUE_TIMEOUT), 2);
     client_close(&other);
     gate_close(&s);
@@ -264,6 +265,7 @@ static void test_request_deadline(void **state)
     stage_expect_nothing(&s.stage, &s.client);
     gate_wait(&s.stage, 1);
     scene_expect(&s, HG_OPCODE_GET, HG_STATUS_QUEUE_TIMEOUT, 1);
+    assert_int_equal(gate_sum(&s.stage, HG_GATE_READ, "refused_overdue"), 1);
     gate_close(&s);
 }
 
