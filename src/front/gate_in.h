@@ -26,6 +26,9 @@ void hg_gate_requeue(struct hg_gate_pass *pass, struct hg_gate_line *in);
 void hg_gate_leave_line(struct hg_gate_pass *pass);
 /* Some may be held back now, or take turns again. */
 void hg_gate_rejoin(struct hg_gate_line *in);
+/* It waits for this holder no longer: it goes on, with a ticket by force, so that what is out stays
+   right; or without one, and looks for another line. */
+void hg_gate_let_out(struct hg_gate_pass *pass, bool with_ticket);
 /* Who waits gets what is there, as core/ticket.h wants it. */
 void hg_gate_serve(struct hg_gate_line *in);
 /* What others may read of it. */
@@ -71,7 +74,10 @@ void hg_gate_tick_windows(struct hg_gate_line *in);
 /* The worker has no line any more: others are not to go by what it has told. */
 void hg_gate_tell_nothing(struct hg_gate_line *in);
 
-/* ---- tickets (gate.c) ---- */
+/* ---- tickets (gate.c, gate_leave.c) ---- */
+
+/* Gives the execution ticket back. */
+void hg_gate_leave_server(struct hg_gate_pass *pass, bool answered);
 
 /* The ticket as stores know it: its kind, and the key that it was given to. */
 static inline uint64_t hg_gate_token(enum hg_ticket_kind kind, uint32_t key)
@@ -119,6 +125,16 @@ static HG_ALWAYS_INLINE void hg_gate_have_execution(struct hg_gate_pass *pass,
     hg_counter_add(&in->tally->started, 1);
     hg_counter_add(&pass->request->lane->tallies[place].started, 1);
     hg_list_append(&in->part->running, &pass->run);
+}
+
+/* It has an execution ticket, without having waited for it. `key`: the record of its key, or
+   NULL. */
+static HG_ALWAYS_INLINE void hg_gate_begin(struct hg_gate_pass *pass, struct hg_gate_line *in,
+                                           struct hg_ticketline_tenant *place,
+                                           struct hg_keyshare_key *key)
+{
+    hg_gate_have_execution(pass, in, place);
+    hg_keyshare_begin(&in->keys, &pass->key, key, pass->ticket_us);
 }
 
 /* The cell of a server, or of the request's party there, set up for the lines of the part; NULL
