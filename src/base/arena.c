@@ -7,6 +7,20 @@
 
 #define ALIGN 16
 
+/* With AddressSanitizer, what was not taken is out of bounds: the free part of a block, and what a
+   piece is rounded up by. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN
+#endif
+#endif
+#if defined(HAS_ASAN) || defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
 struct hg_arena_block {
     struct hg_arena_block *next;
     size_t bytes; /* of data */
@@ -45,6 +59,7 @@ void hg_arena_reset(struct hg_arena *arena)
     arena->last = first;
     arena->at = first->data;
     arena->end = first->data + first->bytes;
+    ASAN_POISON_MEMORY_REGION(first->data, first->bytes);
 }
 
 /* A further block with room for at least `bytes`; false when there is none. */
@@ -71,6 +86,7 @@ static bool grow(struct hg_arena *arena, size_t bytes)
     arena->at = block->data;
     arena->end = block->data + wanted;
     arena->used_bytes += wanted;
+    ASAN_POISON_MEMORY_REGION(block->data, wanted);
     return true;
 }
 
@@ -85,6 +101,7 @@ void *hg_arena_take(struct hg_arena *arena, size_t bytes)
         return NULL;
     void *taken = arena->at;
     arena->at += room;
+    ASAN_UNPOISON_MEMORY_REGION(taken, bytes);
     return taken;
 }
 
