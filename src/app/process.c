@@ -211,6 +211,8 @@ static int start_threads(struct hg_process *process)
     if (rc == 0)
         rc = start_workers(process);
     if (rc == 0)
+        hg_throttles_watch(&process->throttles);
+    if (rc == 0)
         rc = hg_web_start(process->web);
     if (rc == 0)
         rc = hg_tlslisten_start(process->tls);

@@ -232,6 +232,8 @@ static void on_look(struct hg_timer *timer)
 {
     struct hg_throttles *throttles = HG_CONTAINER_OF(timer, struct hg_throttles, timer);
     uint64_t now_us = hg_now_us();
+    if (!atomic_load_explicit(&throttles->has_workers, memory_order_acquire))
+        return;
     throttles->look++;
     hg_serverlook(throttles->process, now_us);
     hg_throttles_look_at_all(throttles, now_us);
@@ -257,6 +259,11 @@ int hg_throttles_start(struct hg_throttles *throttles, struct hg_process *proces
     int rc = hg_loop_timer_init(loop, &throttles->timer, HG_THROTTLES_LOOK_US, on_look);
     throttles->is_open = rc == 0;
     return rc;
+}
+
+void hg_throttles_watch(struct hg_throttles *throttles)
+{
+    atomic_store_explicit(&throttles->has_workers, true, memory_order_release);
 }
 
 void hg_throttles_stop(struct hg_throttles *throttles)

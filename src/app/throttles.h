@@ -53,6 +53,7 @@ struct hg_throttles {
     struct hg_process *process;
     struct hg_timer timer;
     bool is_open;
+    _Atomic bool has_workers; /* which begin after housekeeping */
     uint64_t look; /* number of this one */
     size_t count;
     struct hg_throttles_thing *chains[HG_THROTTLES_CHAINS];
@@ -66,6 +67,8 @@ struct hg_throttles {
 /* On housekeeping's loop. 0 or -errno. */
 HG_MUST_USE int hg_throttles_start(struct hg_throttles *throttles, struct hg_process *process,
                                    struct hg_loop *loop);
+/* All workers have begun: from now on it looks at them. Any thread. */
+void hg_throttles_watch(struct hg_throttles *throttles);
 void hg_throttles_stop(struct hg_throttles *throttles);
 
 /* ---- for the look (throttles_look.c) ---- */

@@ -140,7 +140,8 @@ def test_observed_keys_are_not_held():
         assert refused(load) == 0
         assert tools.counted(daemon, "key_share_would") > 10
         assert tools.counted(daemon, "key_share_waited") == 0
-        assert held(daemon)[keys[0]]["observed"] is True
+        poll(lambda: held(daemon).get(keys[0], {}).get("observed") or load.run(0.1), 8 * SCALE,
+             what="a row of the observed key")
         assert not told(daemon, "begin")
         # And are held as soon as that is wanted.
         tools.reload(daemon, tenant={"bind_mode": "enforce"})
