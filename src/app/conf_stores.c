@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app/file.h"
+#include "back/ring.h"
 
 #define ERROR HG_CONF_ERROR
 #define WARN  HG_CONF_WARN
@@ -155,6 +156,17 @@ static void check_redis(const struct hg_conf *conf, const struct hg_conf_upstrea
               upstream->name);
 }
 
+static void check_ring(const struct hg_conf *conf, const struct hg_conf_upstream *upstream,
+                       struct hg_conf_errors *errs)
+{
+    if (upstream->kind == HG_CONF_KIND_MEMCACHED && upstream->ring != HG_CONF_RING_MODULA &&
+        upstream->servers_count > HG_RING_SERVERS_MAX)
+        ERROR(conf, upstream->lines[HG_CONF_UPSTREAM_servers],
+              "%zu servers of upstream '%s' on ring %s (accepted: at most %d, or ring modula)",
+              upstream->servers_count, upstream->name, hg_conf_ring_name(upstream->ring),
+              HG_RING_SERVERS_MAX);
+}
+
 void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *errs)
 {
     for (size_t i = 0; i < conf->upstreams_count; i++) {
@@ -170,6 +182,7 @@ void hg_conf_check_upstreams(const struct hg_conf *conf, struct hg_conf_errors *
         for (size_t j = 0; j < upstream->servers_count; j++)
             check_server(conf, upstream, j, errs);
         check_redis(conf, upstream, errs);
+        check_ring(conf, upstream, errs);
         hg_conf_check_uptls(conf, upstream, errs);
         check_login(conf, &login, upstream->kind, errs);
         if (upstream->hash == HG_CONF_HASH_CRC && upstream->ring != HG_CONF_RING_MODULA &&

@@ -141,7 +141,8 @@ static double ms(uint64_t us)
     return (double)us / 1e3;
 }
 
-static void tell_begin(struct hg_throttles_thing *thing)
+/* `is_seen`: its server is still there. */
+static void tell_begin(struct hg_throttles_thing *thing, bool is_seen)
 {
     const struct hg_throttle_place place = {thing->upstream, thing->server};
     const struct hg_throttles_seen *seen = &thing->seen;
@@ -150,7 +151,9 @@ static void tell_begin(struct hg_throttles_thing *thing)
     hg_throttle_begin(&event, thing->what, &place);
     add_subject(&event, thing);
     if (thing->what == HG_THROTTLE_TICKETS) {
-        sum_waits(thing, &thing->waited);
+        thing->waited = (struct hg_coarsehist_sum){0};
+        if (is_seen)
+            sum_waits(thing, &thing->waited);
         hg_event_number(&event, "from", seen->from);
         hg_event_number(&event, "to", seen->to);
         hg_event_number(&event, "waiting", seen->waiting);
@@ -175,7 +178,7 @@ static void tell_begin(struct hg_throttles_thing *thing)
     hg_event_tell(&event);
 }
 
-/* `is_seen`: its server is still there. `reason`: "" if it is over. */
+/* `is_seen` likewise. `reason`: "" if it is over. */
 static void tell_end(const struct hg_throttles_thing *thing, const struct hg_throttling_told *told,
                      bool is_seen, const char *reason)
 {
@@ -205,7 +208,7 @@ static bool settle(struct hg_throttles *throttles, struct hg_throttles_thing *th
         hg_throttling_look(&thing->throttling, &rules[thing->what], is_seen && thing->active,
                            is_seen && thing->at_once, now_us);
     if (told.begin)
-        tell_begin(thing);
+        tell_begin(thing, is_seen);
     if (told.end)
         tell_end(thing, &told, is_seen, "");
     return is_seen || !hg_throttling_is_over(&thing->throttling, now_us);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "back/ring.h"
 
+#include <inttypes.h>
 #include <libmemcached-1.0/memcached.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,12 @@ static bool set_up(struct hg_ring *ring, const struct hg_ring_conf *conf, const 
 {
     if (!set_kind(ring->memc, conf->kind, why) || !set_hash(ring->memc, conf->hash, why))
         return false;
+    if (conf->count > HG_RING_SERVERS_MAX && strcmp(conf->kind, "modula") != 0) {
+        snprintf(why, HG_RING_WHY_BYTES,
+                 "%" PRIu32 " servers on ring '%s' (accepted: at most %d, or ring modula)",
+                 conf->count, conf->kind, HG_RING_SERVERS_MAX);
+        return false;
+    }
     for (uint32_t i = 0; i < conf->count; i++) {
         if (live != NULL && !live[i])
             continue;

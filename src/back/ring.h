@@ -22,6 +22,8 @@
 #define HG_RING_PORT       11211 /* of a server whose address names none */
 #define HG_RING_WHY_BYTES  200
 #define HG_RING_WEIGHT_MAX 65535
+/* Of any kind but modula: with more libmemcached ends the process. */
+#define HG_RING_SERVERS_MAX 100
 
 struct hg_ring_server {
     const char *address; /* "host:port", "[v6]:port", "unix:/path", "/path" */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -248,12 +249,40 @@ static void t_says_what_is_wrong(void **state)
     refuses("ketama", NULL, "a:1", 65536, "weight 65536");
 }
 
+/* libmemcached would end the process. */
+static void t_as_many_as_it_may_have(void **state)
+{
+    static char addresses[HG_RING_SERVERS_MAX + 1][24];
+    struct hg_ring_server servers[HG_RING_SERVERS_MAX + 1];
+    (void)state;
+    for (uint32_t i = 0; i <= HG_RING_SERVERS_MAX; i++) {
+        snprintf(addresses[i], sizeof addresses[i], "10.0.0.%" PRIu32 ":11211", i + 1);
+        servers[i] = (struct hg_ring_server){addresses[i], 1 + i % 7};
+    }
+    for (unsigned kind = 0; kind < HG_COUNT_OF(kinds); kind++) {
+        char why[HG_RING_WHY_BYTES] = "", expected[HG_RING_WHY_BYTES];
+        hg_ring_free(ring_of(servers, HG_RING_SERVERS_MAX, kind, 0));
+        struct hg_ring_conf conf = {servers, HG_RING_SERVERS_MAX + 1, kinds[kind].kind, NULL};
+        struct hg_ring *ring = hg_ring_new(&conf, NULL, why);
+        if (strcmp(kinds[kind].kind, "modula") == 0) {
+            assert_non_null(ring);
+            hg_ring_free(ring);
+            continue;
+        }
+        assert_null(ring);
+        snprintf(expected, sizeof expected,
+                 "101 servers on ring '%s' (accepted: at most 100, or ring modula)",
+                 kinds[kind].kind);
+        assert_string_equal(why, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t_agrees_with_clients), cmocka_unit_test(t_agrees_with_servers_first),
         cmocka_unit_test(t_weights_count),       cmocka_unit_test(t_live_servers_only),
-        cmocka_unit_test(t_says_what_is_wrong),
+        cmocka_unit_test(t_says_what_is_wrong),  cmocka_unit_test(t_as_many_as_it_may_have),
     };
     return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }
