@@ -319,6 +319,7 @@ static void push(struct hg_gate_pass *pass, struct hg_gate_line *in,
     HG_PROBE_POINT(ticket__wait, pass->request->lane->bucket->name, in->place, in->line.count);
     pass->in_line = in;
     pass->place = place;
+    pass->waits_for_key = false;
     hg_gate_tell_turn(in);
     hg_ticketline_push(&in->line, place, &pass->waiter, now_us);
     atomic_fetch_add_explicit(&in->holder->waiting, 1, memory_order_relaxed);
@@ -358,6 +359,7 @@ static void park(struct hg_gate_pass *pass, struct hg_gate_line *in,
     pass->request->seen |= HG_SEEN_TICKET_WAITED;
     pass->in_line = in;
     pass->place = place;
+    pass->waits_for_key = true;
     hg_ticketline_park(&in->line, place, &pass->waiter);
     hg_keyshare_park(&in->keys, &pass->key, key, in->worker->loop.now_us);
     atomic_fetch_add_explicit(&in->holder->parked, 1, memory_order_relaxed);

@@ -133,7 +133,7 @@ static size_t row_of(const struct hg_gate_pass *pass, const struct hg_gate_line 
     const struct hg_ticketline_conf conf = hg_gate_flood_conf(in);
     uint64_t now_us = in->worker->loop.now_us;
     uint64_t since_us = in->place == HG_GATE_INGRESS ? pass->wait_us : pass->since_us;
-    if (why == HG_WORDS_KEY)
+    if (why == HG_WORDS_KEY || pass->waits_for_key)
         return offsetof(struct hg_gate_tally, refused_key);
     if (why == HG_WORDS_FLOOD ||
         (place != NULL && hg_ticketline_flood_since_us(place, &conf, now_us) != 0))

@@ -45,6 +45,7 @@ struct hg_gate_pass {
     uint64_t wait_us;                   /* waits since, in this line */
     uint64_t since_us;                  /* waits since, in all lines of servers; 0: it never did */
     uint8_t tickets;                    /* HG_TICKETS_* */
+    bool waits_for_key;                 /* its last wait is, or was, for its key's share */
     uint32_t key_len;                   /* of the key that its call names */
 };
 
@@ -59,6 +60,7 @@ static inline void hg_gate_pass_init(struct hg_gate_pass *pass, struct hg_reques
     pass->key.key = NULL;
     pass->key.is_engaged = pass->key.is_parked = false;
     pass->tickets = 0;
+    pass->waits_for_key = false;
 }
 
 #endif
