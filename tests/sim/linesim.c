@@ -235,6 +235,7 @@ static void init_worker(struct sim *sim, struct worker *worker)
     for (uint32_t t = 0; t < LINESIM_TENANTS; t++) {
         hg_ticketline_tenant_init(&worker->tenants[t]);
         worker->tenants[t].id = t + 1;
+        worker->tenants[t].idle_us = (uint64_t)0 - 10 * IDLE_US; // before time began
     }
 }
 

@@ -18,6 +18,7 @@
 #define QUEUE_TIMEOUT_US 1000000
 #define FLOOD_WAIT_US    100000
 #define TENANT_WINDOW    8
+#define IDLE_US          1000000
 #define GRAIN_US         100 /* of latencies */
 #define GRAINS           50000
 
