@@ -354,7 +354,10 @@ static bool cut_queue(struct hg_probe *probe)
     double elapsed_us = (double)sample->elapsed_us, out = sample->out / sample->intervals;
     double busy = (double)sample->work_us / elapsed_us;
     double queued = (double)sample->finished / elapsed_us * wait_us;
-    double size = probe->state == HG_PROBE_DOWN ? a->probed_size : probe->stable_size;
+    bool down = probe->state == HG_PROBE_DOWN;
+    if ((down || !sample->full) && out <= 1.25 * busy + 2)
+        return false; /* the store works on all of them: it is something else */
+    double size = down ? a->probed_size : probe->stable_size;
     if (!sample->full && out < size)
         size = out;
     double least = 1.25 * busy + 2 < size / 2 ? 1.25 * busy + 2 : size / 2;

@@ -90,7 +90,8 @@ static void test_closed_loops_lose_nothing(void **state)
 /* 99 tenants ask for half of the capacity, one for all above. */
 static void test_a_flood_harms_nobody_else(void **state)
 {
-    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93};
+    static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93},
+                        least[] = {.91, .93, .93, .93}, mean[] = {.95, .97, .97, .97};
     uint32_t missed = 0;
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
@@ -112,12 +113,12 @@ static void test_a_flood_harms_nobody_else(void **state)
             snprintf(name, sizeof name, "open, %.1f x", loads[i]);
             print_result(name, &result, 800);
             missed += lost(&result.counted) > 0;
-            missed += result.per_second < (seed == 1 ? bars[i] : .92) * 800;
+            missed += result.per_second < (seed == 1 ? bars[i] : least[i]) * 800;
             sum += result.per_second;
             missed += result.counted.p99_us > 3 * 95 * MS + 20 * MS;
             missed += result.others.wrong_late + result.counted.wrong_late > 0;
         }
-        missed += sim_seeds(SEEDS) > 1 && sum < .97 * 800 * sim_seeds(SEEDS);
+        missed += sim_seeds(SEEDS) > 1 && sum < mean[i] * 800 * sim_seeds(SEEDS);
     }
     assert_int_equal(missed, 0);
 }
