@@ -54,7 +54,7 @@ struct hg_throttles {
     struct hg_timer timer;
     bool is_open;
     _Atomic bool has_workers; /* which begin after housekeeping */
-    uint64_t look; /* number of this one */
+    uint64_t look;            /* number of this one */
     size_t count;
     struct hg_throttles_thing *chains[HG_THROTTLES_CHAINS];
     /* Copies of boards, so that no worker waits for this. */

@@ -194,7 +194,8 @@ void hg_server_fini(struct hg_server *server)
 {
     for (int i = 0; i < HG_SERVER_NOTICES; i++)
         if (server->notices[i].told)
-            tell_end(server, (enum hg_server_notice)i, "the upstream was replaced or closed", hg_now_us());
+            tell_end(server, (enum hg_server_notice)i, "the upstream was replaced or closed",
+                     hg_now_us());
     pthread_mutex_destroy(&server->lock);
     hg_lease_fini(&server->lease);
     for (uint32_t w = 0; w < server->workers; w++)

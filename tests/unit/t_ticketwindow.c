@@ -353,13 +353,8 @@ static void test_the_only_tenant_is_told(void **state)
     static const struct {
         uint32_t tenant; /* that asks; TENANTS: none */
         uint64_t sole;
-    } rows[] = {{TENANTS, 0},
-                {0, 100},
-                {0, 100},
-                {1, HG_TICKETLINE_SEVERAL},
-                {1, 101},
-                {TENANTS, 101},
-                {TENANTS, 0}};
+    } rows[] = {{TENANTS, 0}, {0, 100},       {0, 100},    {1, HG_TICKETLINE_SEVERAL},
+                {1, 101},     {TENANTS, 101}, {TENANTS, 0}};
     (void)state;
     setup(1000);
     tenants[0].id = 100;
