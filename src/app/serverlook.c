@@ -24,7 +24,7 @@ static uint64_t oldest_us(const struct hg_gateshare *share)
     return oldest;
 }
 
-/* What the histograms have got since the last look. */
+/* *now becomes the values that were added since the last look, *before the sum as of now. */
 static void take(struct hg_coarsehist_sum *now, struct hg_coarsehist_sum *before)
 {
     const struct hg_coarsehist_sum all = *now;

@@ -156,7 +156,7 @@ static void backlog_rows(struct hg_job *job, const char *prefix, int64_t backlog
         backlog > 0 && since_us != 0 && now_us > since_us ? (now_us - since_us) / 1000 : 0);
 }
 
-/* What was seen of a server in the last second. */
+/* A server's rows: its figures of the last second. */
 static void seen_rows(struct hg_job *job, const char *prefix, const struct hg_gateshare_seen *seen)
 {
     double factor = hg_serverslow_factor(&seen->slow);

@@ -8,8 +8,8 @@
 //                                                                        base/throttle: an event
 //   every second:  medians of servers (serverlook.h)
 //
-// What a server's connections are held back by (breaker, pool-target, local) is told where it is
-// decided, in back/server: that is of the process already. All of this begins anew with a process.
+// Limits of a server's connections (breaker, pool-target, local) apply to the whole process, so
+// back/server, which sets them, reports them itself. A new process starts with an empty record.
 #ifndef HG_APP_THROTTLES_H
 #define HG_APP_THROTTLES_H
 
@@ -29,7 +29,7 @@
 struct hg_process;
 struct hg_gateshare;
 
-/* What a look has seen of a thing, on one worker or of all. */
+/* One observation of a throttling: on one worker, or of the whole process. */
 struct hg_throttles_seen {
     enum hg_throttle what;
     const char *upstream, *server, *tenant; /* "": does not apply */

@@ -78,7 +78,7 @@ static bool does_cell_flood(const struct hg_gate_line *in, const struct hg_gate_
     return floods;
 }
 
-static void look_at_line(struct hg_flood_board *board, const struct hg_gate_line *in)
+static void look_at_line(void *board, struct hg_gate_line *in)
 {
     if (!was_flooded(in))
         return;
@@ -103,13 +103,7 @@ void hg_floods_look(struct hg_worker *worker)
     pthread_mutex_lock(&board->lock);
     board->count = 0;
     look_at_line(board, worker->ingress);
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        if (worker->gates[slot] == NULL)
-            continue;
-        HG_LIST_EACH(node, &worker->gates[slot]->parts)
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            look_at_line(board, &HG_CONTAINER_OF(node, struct hg_gate_part, node)->lines[kind]);
-    }
+    hg_gates_each_line(worker, look_at_line, board);
     pthread_mutex_unlock(&board->lock);
 }
 

@@ -124,6 +124,9 @@ void hg_gates_adopt(struct hg_worker *worker);
 /* A lane that comes into use, or whose bucket may have changed: by what its requests take turns.
    What waits or has a ticket stays where it is. */
 void hg_gate_lane_adopt(struct hg_lane *lane);
+/* Calls fn for each line of the worker for tickets of a server. */
+void hg_gates_each_line(struct hg_worker *worker, void (*fn)(void *ctx, struct hg_gate_line *in),
+                        void *ctx);
 /* Every 50 ms: what others may read of the gates. */
 void hg_gates_publish(struct hg_worker *worker);
 

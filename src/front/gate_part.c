@@ -209,3 +209,15 @@ void hg_gates_publish(struct hg_worker *worker)
         publish_part(HG_CONTAINER_OF(node, struct hg_gate_part, node));
     }
 }
+
+void hg_gates_each_line(struct hg_worker *worker, void (*fn)(void *ctx, struct hg_gate_line *in),
+                        void *ctx)
+{
+    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
+        if (worker->gates[slot] == NULL)
+            continue;
+        HG_LIST_EACH(node, &worker->gates[slot]->parts)
+        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
+            fn(ctx, &HG_CONTAINER_OF(node, struct hg_gate_part, node)->lines[kind]);
+    }
+}

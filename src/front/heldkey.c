@@ -82,7 +82,7 @@ static bool is_shown(const struct hg_gate_line *in, struct hg_heldkey *held)
             (held->is_observed && hg_keyshare_is_dear(&in->keys, record, in->answered_us, now_us)));
 }
 
-static void look_at_line(struct hg_heldkey_board *board, struct hg_gate_line *in)
+static void look_at_line(void *board, struct hg_gate_line *in)
 {
     for (struct hg_keyshare_key *key = NULL; (key = hg_keyshare_each(&in->keys, key)) != NULL;) {
         struct hg_heldkey *held = hg_heldkey_of(key);
@@ -97,13 +97,7 @@ void hg_heldkeys_look(struct hg_worker *worker)
     struct hg_heldkey_board *board = &worker->heldkey_board;
     pthread_mutex_lock(&board->lock);
     board->count = 0;
-    for (unsigned slot = 0; slot < HG_UPSTREAMS_MAX; slot++) {
-        if (worker->gates[slot] == NULL)
-            continue;
-        HG_LIST_EACH(node, &worker->gates[slot]->parts)
-        for (unsigned kind = 0; kind < HG_TICKET_KINDS; kind++)
-            look_at_line(board, &HG_CONTAINER_OF(node, struct hg_gate_part, node)->lines[kind]);
-    }
+    hg_gates_each_line(worker, look_at_line, board);
     pthread_mutex_unlock(&board->lock);
 }
 
