@@ -153,7 +153,7 @@ static enum hg_gate_verdict take(struct hg_gate_pass *pass, struct hg_gate_line 
         have(pass, in, place, key);
         return HG_GATE_TAKEN;
     }
-    if ((has_room || place->is_short) && may_exceed(in, place) &&
+    if ((has_room || (place->is_short && in->work.has_long)) && may_exceed(in, place) &&
         hg_ticket_try_beyond(&in->holder->ticket, beyond(&in->holder->ticket))) {
         have(pass, in, place, key);
         return HG_GATE_TAKEN;

@@ -72,8 +72,8 @@ static bool finds_ticket(struct sim *sim, struct worker *worker,
     bool has_room = hg_ticketline_has_room(&worker->line, tenant);
     if (sim->out < size && worker->line.count == 0 && has_room)
         return true;
-    return (has_room || tenant->is_short) && sim->setup->size == 0 && tenant->out < 2 &&
-           tenant->count == 0 && sim->out < size + (size / 8 > 2 ? size / 8 : 2);
+    return (has_room || (tenant->is_short && worker->work.has_long)) && sim->setup->size == 0 &&
+           tenant->out < 2 && tenant->count == 0 && sim->out < size + (size / 8 > 2 ? size / 8 : 2);
 }
 
 static void arrive(struct sim *sim, uint32_t load, uint32_t client)

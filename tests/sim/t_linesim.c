@@ -91,7 +91,7 @@ static void test_closed_loops_lose_nothing(void **state)
 static void test_a_flood_harms_nobody_else(void **state)
 {
     static const double loads[] = {1.2, 2, 5, 10}, bars[] = {.95, .95, .95, .93},
-                        least[] = {.91, .93, .93, .93}, mean[] = {.95, .97, .97, .97};
+                        least[] = {.92, .93, .93, .93};
     uint32_t missed = 0;
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
@@ -118,7 +118,7 @@ static void test_a_flood_harms_nobody_else(void **state)
             missed += result.counted.p99_us > 3 * 95 * MS + 20 * MS;
             missed += result.others.wrong_late + result.counted.wrong_late > 0;
         }
-        missed += sim_seeds(SEEDS) > 1 && sum < mean[i] * 800 * sim_seeds(SEEDS);
+        missed += sim_seeds(SEEDS) > 1 && sum < .97 * 800 * sim_seeds(SEEDS);
     }
     assert_int_equal(missed, 0);
 }
@@ -202,14 +202,14 @@ static void test_short_beside_long(void **state)
 {
     static const struct beside rows[] = {
         {"300/s x 2 ms beside 100 x 200 ms on 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0,
-         0, 3 * MS, 250 * MS, 50},
+         0, 3 * MS, 250 * MS, 56},
         {"the same on 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S, 0, 0, 3 * MS, 3 * MS,
          470},
         {"both begin at once, 1000", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 4 * MS,
          200 * MS, 260},
         {"both begin at once, 16", 16, 0, 300, 2 * MS, 1, 100, 200 * MS, 1 * MS, 0, 0, 20 * MS,
          750 * MS, 60},
-        {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, .01,
+        {"ten tenants of 10 x 200 ms on 16", 16, 0, 300, 2 * MS, 10, 10, 200 * MS, 3 * S, 0, 0,
          45 * MS, 900 * MS, 60},
         {"three of 50 x 200 ms on 64", 64, 0, 300, 2 * MS, 3, 50, 200 * MS, 3 * S, 0, 0, 5 * MS,
          150 * MS, 250},
@@ -219,7 +219,7 @@ static void test_short_beside_long(void **state)
         {"1000/s x 5 ms beside 50 x 100 ms on 16", 16, 0, 1000, 5 * MS, 1, 50, 100 * MS, 3 * S, 0,
          0, 8 * MS, 300 * MS, 65},
         {"300/s x 10 ms beside 40 x 500 ms on 8", 8, 0, 300, 10 * MS, 1, 40, 500 * MS, 3 * S, 0, 0,
-         35 * MS, 1 * S, 5},
+         15 * MS, 1 * S, 5},
         {"50/s x 100 ms beside 100 x 100 ms on 16", 16, 0, 50, 100 * MS, 1, 100, 100 * MS, 3 * S, 0,
          0, 250 * MS, 700 * MS, 95},
         {"a machine that stutters, 5 ms, 1000 slots", 1000, 0, 300, 2 * MS, 1, 100, 200 * MS, 3 * S,
