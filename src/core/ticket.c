@@ -155,10 +155,10 @@ bool hg_ticket_purse_fill(struct hg_ticket *holder, struct hg_ticket_purse *purs
 }
 
 /* The purse is told first: so what is out and not kept is never thought to be less than none. */
-uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse, bool all)
+uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse)
 {
     uint32_t kept = hg_ticket_kept(purse);
-    if (kept == 0 || (!all && hg_ticket_is_plenty(holder)))
+    if (kept == 0 || hg_ticket_is_plenty(holder))
         return HG_TICKET_NOBODY;
     atomic_store_explicit(&purse->kept, 0, memory_order_relaxed);
     return put_many(holder, kept);

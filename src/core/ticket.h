@@ -34,7 +34,7 @@
 // Purses. Where there are plenty, and nobody can soon have to wait, a worker takes them in lots and
 // keeps some at hand, so that most of its takes and puts touch nothing that others write. What it
 // keeps counts as out. The driver's duties: it takes from the purse only if its line is empty, puts
-// back there what came from there, and spills it now and then, and when a take from it fails.
+// back there what came from there, and spills it now and then.
 //
 // Source: the ticket holders of MongoDB's admission control, by their documented behaviour.
 // Lock-free, for up to HG_TICKET_WORKERS workers; any thread.
@@ -167,10 +167,9 @@ static inline uint32_t hg_ticket_kept(const struct hg_ticket_purse *purse)
 
 /* Takes a lot of a holder that has plenty, and one of these; for hg_ticket_purse_try. */
 HG_MUST_USE bool hg_ticket_purse_fill(struct hg_ticket *holder, struct hg_ticket_purse *purse);
-/* Gives back what is in the purse, if the holder has no longer plenty, or `all`: the worker to
-   poke, or HG_TICKET_NOBODY. */
-HG_MUST_USE uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse,
-                                           bool all);
+/* Gives back what is in the purse if the holder has no longer plenty: the worker to poke, or
+   HG_TICKET_NOBODY. */
+HG_MUST_USE uint32_t hg_ticket_purse_spill(struct hg_ticket *holder, struct hg_ticket_purse *purse);
 /* Gives a lot back; for hg_ticket_purse_put. */
 HG_MUST_USE uint32_t hg_ticket_purse_trim(struct hg_ticket *holder, struct hg_ticket_purse *purse);
 

@@ -236,7 +236,7 @@ void hg_gate_publish_line(struct hg_gate_line *in)
         hg_gate_tick_keys(in);
         hg_gate_tick_windows(in);
     } else {
-        hg_gate_wake(in, hg_ticket_purse_spill(&in->holder->ticket, &shown->purse, false));
+        hg_gate_wake(in, hg_ticket_purse_spill(&in->holder->ticket, &shown->purse));
     }
     hg_ticketline_tick(&in->line, in->worker->loop.now_us);
     if (in->line.count > 0)

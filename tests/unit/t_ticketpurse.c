@@ -17,7 +17,7 @@ static void test_purse(void **state)
     assert_true(hg_ticket_purse_try(&rig.holder, &purse)); // the last lot of plenty
     assert_int_equal(hg_ticket_out(&rig.holder), 2 * HG_TICKET_LOT);
     assert_false(hg_ticket_purse_try(&rig.holder, &purse)); // though some are kept
-    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse, false), HG_TICKET_NOBODY);
+    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse), HG_TICKET_NOBODY);
     assert_int_equal(hg_ticket_kept(&purse), 0);
     assert_int_equal(hg_ticket_out(&rig.holder), HG_TICKET_LOT + 1);
 }
@@ -35,9 +35,10 @@ static void test_purse_is_trimmed(void **state)
         assert_true(hg_ticket_kept(&purse) <= 2 * HG_TICKET_LOT);
     }
     assert_int_equal(hg_ticket_kept(&purse), hg_ticket_out(&rig.holder)); // nobody has any
-    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse, false), HG_TICKET_NOBODY);
+    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse), HG_TICKET_NOBODY);
     assert_true(hg_ticket_kept(&purse) > 0);
-    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse, true), HG_TICKET_NOBODY);
+    resize(10);
+    assert_int_equal(hg_ticket_purse_spill(&rig.holder, &purse), HG_TICKET_NOBODY);
     assert_int_equal(hg_ticket_out(&rig.holder), 0);
 }
 
